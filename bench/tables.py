@@ -6,7 +6,6 @@ from textwrap import fill
 from bench import (
     cluster,
     cluster_soak,
-    corpus,
     own_tests,
     page_switch,
     research,
@@ -184,24 +183,6 @@ def real_model(measured: Measured) -> str:
     return table(tuple(named.split("|")), rows) + said
 
 
-def play(measured: Measured) -> str:
-    rows = [
-        (
-            measured["tokens"],
-            f"{row['frames_a_second']:.1f}",
-            f"{row['frames']:,}",
-            row["late"],
-            ms(row["longest_ms"]),
-            f"{row['long_tasks']} (longest {ms(row['longest_task_ms'])})"
-            if row["long_tasks"]
-            else "none",
-        )
-        for row in measured["rows"]
-    ]
-    head = "tokens, frames a second, frames, late ones, longest gap, tasks of over 50 ms"
-    return table(head.split(", "), rows)
-
-
 def classroom(measured: Measured) -> str:
     rows = [
         (row["act"], f"{row['times']:,}", ms(row["median_ms"]), ms(row["p95_ms"]))
@@ -323,9 +304,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "clicks": clicks,
     "page_switch": page_switch.tabled,
     "long_texts": long_texts,
-    "corpus": corpus.tabled,
     "real_model": real_model,
-    "play": play,
     "site": site.tabled,
     "classroom": classroom,
     "bounds": bounds,

@@ -17,9 +17,7 @@ TITLES = {
     "clicks": "From a click to the picture",
     "page_switch": "Another page, and what the frame around it takes",
     "long_texts": "Long texts",
-    "corpus": "Heads over a corpus: from a click to a head's card",
     "real_model": "The first picture with a real language model",
-    "play": "One row becomes weights, played",
     "site": "The site without a server",
     "classroom": "A class at work",
     "bounds": "Memory beside its bounds",
@@ -59,10 +57,6 @@ NOTES = {
         "Kept is what `/metrics` reports, where a trace counts with all its logits, made or not. The peak is "
         "that of the passes and of reading the models' files; what they freed goes back within seconds."
     ),
-    "corpus": (
-        "A click on the map, with made-up profiles: to the frame that shows the head's card, and to the "
-        "examples, which come from the server. In a headless Chromium without a graphics card."
-    ),
     "long_texts": (
         "From Enter in the sentence box to the first picture, then from a click to another head, where the "
         "model is loaded already. Memory is that of the server's whole process: before the text, after it, "
@@ -73,10 +67,6 @@ NOTES = {
         "the slower counts. Each answer's tokens and the attention's output in it are held against those "
         "computed beforehand for that session's own sentence, layer and mask, and every message is searched "
         "for other sessions' sentences."
-    ),
-    "play": (
-        "All six beats of a row, from the click to their end, in a headless Chromium without a graphics "
-        "card. A late frame came more than 25 ms after the one before."
     ),
     "site": (
         "A cold page over 10 Mbit/s with a processor four times slower: its first picture, then the answer "

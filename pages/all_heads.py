@@ -1,4 +1,4 @@
-"""All heads: which one to look at, what each adds to the stream, and what each is needed for."""
+"""All heads: one grid, coloured by what each attends to, writes, or is needed for."""
 
 import streamlit as st
 
@@ -8,8 +8,10 @@ from viz.shell.panel import PanelView
 from viz.tour.card import beside_questions
 from viz.views.all_heads.ablation import ablation
 from viz.views.all_heads.first_token import first_token
-from viz.views.all_heads.patterns import from_word_to_word, grid, ranking
+from viz.views.all_heads.patterns import from_word_to_word, grid, pattern
 from viz.views.all_heads.writing import head_results
+from viz.views.corpus.choice import OVER, OWN, sources
+from viz.views.corpus.views import over_corpus, own_corpus
 from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
 
@@ -17,19 +19,15 @@ page.open_page("pages/all_heads.py")
 look = page.look(head=True)
 
 VIEWS: dict[str, PanelView] = {
-    "Grid": grid,
-    "Ranking": ranking,
-    "From word to word": from_word_to_word,
-    "Why the first token?": first_token,
-    "What heads write": head_results,
-    "Leave one out": ablation,
+    "Maps": grid,
+    "Pattern": pattern,
+    "Word to word": from_word_to_word,
+    "First token": first_token,
 }
-
-OPENING = (
-    "Each layer has several **heads**, and each can look for something else: the token before, "
-    "what followed the same word earlier. What a head attends to finds candidates; leaving it out "
-    "shows what the model needs it for."
-)
+if look.model.runs:
+    VIEWS |= {"What it writes": head_results, "Leave one out": ablation}
+    VIEWS |= {OVER: over_corpus} if sources(look.model.address) else {}
+    VIEWS |= {OWN: own_corpus}
 
 
 def idea() -> None:
@@ -45,10 +43,9 @@ Their {glossary_link("output", "outputs")} are concatenated and multiplied by on
 That is the same as multiplying each head's output by its own rows of W_O and adding up the results:
 the heads do not mix before they add to the {glossary_link("residual stream")}.
 
-You need not open all of them. A **ranking** by what heads attend to finds candidates. It says what a head
+You need not open all of them. A **score** of what heads attend to finds candidates. It says what a head
 attends to, not why. **Leaving a head out** shows what the model loses without it, which is closer to the
-purpose of the head. Means over heads and **rollout** are useful pictures, but nothing in the model
-computes them.
+purpose of the head.
 """
     )
     config = look.model.config
@@ -65,11 +62,11 @@ computes them.
 
 
 def live() -> None:
-    beside_questions("all-heads", look, lambda: page.views(VIEWS, look))
+    beside_questions("all-heads", look, lambda: page.views(VIEWS, look, listed="Colour by"))
 
 
 page.beats(
-    opening=OPENING,
+    opening="What each head attends to, what it writes, and what the model loses without it.",
     idea=idea,
     hand=lambda: by_hand(
         "ladder-multi-head",

@@ -2,16 +2,19 @@
 
 from viz.shell import page
 from viz.shell.panel import PanelView
-from viz.views.all_heads.compare import compare, means_and_rollout
-from viz.views.all_heads.first_difference import first_difference_of
+from viz.views.all_heads.averages import averages
+from viz.views.all_heads.compare import two_models, two_sentences
+from viz.views.all_heads.trained import two_runs, untrained
 
 page.open_page("pages/compare.py")
 look = page.look(head=True)
 
 VIEWS: dict[str, PanelView] = {
-    "Two sentences or models": compare,
-    "Averages and rollout": means_and_rollout,
-    "First difference": first_difference_of,
+    "Two sentences": two_sentences,
+    "Two models": two_models,
+    "Averages": averages,
+    "Untrained": untrained,
+    "Two runs": two_runs,
 }
 
 page.views(VIEWS, look)

@@ -96,7 +96,7 @@ def live() -> None:
         {
             "Translate": translate,
             "Alignment": show_alignment,
-            "The three attentions": three_attentions,
+            "Three attentions": three_attentions,
             "Your own French": own_target,
         },
         look,

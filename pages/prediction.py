@@ -1,28 +1,24 @@
-"""Prediction: logits, softmax, temperature, top-k, top-p, the logit lens, token by token, the KV cache."""
+"""Next token: logits, softmax, temperature, top-k, top-p; and which tokens made a logit."""
 
 import streamlit as st
 
 from viz.shell import page
-from viz.shell.model_picker import LANGUAGE_MODELS, say_encoder
+from viz.shell.model_picker import LANGUAGE_MODELS
 from viz.shell.panel import PanelView
+from viz.state.look import Look
 from viz.tour.card import beside_questions
 from viz.views.glossary.glossary import glossary_link
+from viz.views.prediction.encoder import read_by_a_gpt
 from viz.views.prediction.next_token import ENTROPY, SOFTMAX, next_token
-from viz.views.prediction.relevance import relevance
+from viz.views.prediction.relevance import relevance, tells_relevance
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/prediction.py")
 look = page.look(offers=LANGUAGE_MODELS)
 
-VIEWS: dict[str, PanelView] = {
-    "The next token": next_token,
-    "Which tokens made it?": relevance,
-}
-
 OPENING = (
     "The last state of each token is multiplied by the output matrix, which gives a **logit** for "
-    "every token of the vocabulary. The **softmax** turns the logits into probabilities, and one "
-    "token is chosen and added to the text."
+    "every token of the vocabulary. The **softmax** turns the logits into probabilities."
 )
 
 
@@ -42,39 +38,32 @@ which sum to 1 over the whole vocabulary. They say what the model expects next a
   those that remain are scaled up to sum to 1.
 - **{glossary_link("Top-p")}** keeps the smallest set of most likely tokens whose probabilities reach p
   together.
-- **{glossary_link("Greedy decoding")}** takes the most likely token. **Sampling** draws one at random.
 
-The chosen token is added to the text, and the model reads the longer text: that is how it writes. It
-keeps the keys and values of earlier tokens (the {glossary_link("KV cache")}), so that each step computes
-only the new token. The **{glossary_link("entropy")}** says how undecided the
-model is: 0 for one certain token, ln n for n equally likely ones.
-
-The **{glossary_link("logit lens")}** asks what each earlier state would predict if it were the last.
+The **{glossary_link("entropy")}** says how undecided the model is: 0 for one certain token, ln n for n
+equally likely ones.
 """
     )
     formula.latex(SOFTMAX)
     formula.latex(ENTROPY)
-    if look.trace.prediction is None:
-        formula.caption(
-            "This model is an encoder: it has no output matrix and predicts no next token."
-        )
 
 
 def live() -> None:
     if not look.model.runs:
         look.model.require("logits")
+    shown: Look | None = look
     if look.trace.prediction is None:
-        reads = "reads a text and predicts no next token"
-        say_encoder(look, f"{reads}. Choose a GPT to see a prediction.")
+        shown = read_by_a_gpt(look, "predicts no next token")
+    if shown is None:
         return
-    beside_questions("prediction", look, lambda: page.views(VIEWS, look))
+    views: dict[str, PanelView] = {"The next token": lambda _: next_token(shown)}
+    if tells_relevance(shown):
+        views["Which tokens made it?"] = lambda _: relevance(shown)
+    beside_questions("prediction", shown, lambda: page.views(views, look))
 
 
 page.beats(
     opening=OPENING,
     idea=idea,
-    hand=lambda: by_hand(
-        "most-probable-word", "to-the-vocabulary", "sequence-in-three-steps", "beam-beside-greedy"
-    ),
+    hand=lambda: by_hand("most-probable-word", "to-the-vocabulary"),
     live=live,
 )

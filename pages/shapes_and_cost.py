@@ -1,33 +1,16 @@
-"""Shapes and cost: the shape after every operation, parameters, memory, operations, time."""
+"""Cost: how large vectors and tables are, in parameters, memory, operations and time, and how each grows."""
 
 import streamlit as st
 
 from viz.shell import page
-from viz.views.cost.axes import axes_view
 from viz.views.cost.formulas import GROWTH, attention_shapes
-from viz.views.cost.views import (
-    growth_view,
-    memory_view,
-    operations_view,
-    parameters,
-    shapes,
-    time_view,
-)
+from viz.views.cost.views import cost_view
 from viz.views.glossary.glossary import glossary_link
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/shapes_and_cost.py")
 look = page.look(full=True)
 
-VIEWS = {
-    "Shapes": shapes,
-    "Parameters": parameters,
-    "Memory": memory_view,
-    "Operations": operations_view,
-    "Growth": growth_view,
-    "Time": time_view,
-    "Axes": axes_view,
-}
 EXAMPLES = (
     "shape-walk-c",
     "shape-walk-d",
@@ -71,7 +54,7 @@ A model that generates text keeps the keys and values it has computed: the
 
 def live() -> None:
     look.model.require("sizes")
-    page.views(VIEWS, look)
+    page.views({"Cost": cost_view}, look)
 
 
 page.beats(opening=OPENING, idea=idea, hand=lambda: by_hand(*EXAMPLES), live=live)

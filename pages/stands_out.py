@@ -1,14 +1,7 @@
 """What stands out in a run: each finding with its picture."""
 
 from viz.shell import page
-from viz.shell.panel import PanelView
 from viz.views.all_heads.remarkable import what_stands_out
 
 page.open_page("pages/stands_out.py")
-look = page.look(head=True)
-
-VIEWS: dict[str, PanelView] = {
-    "What stands out?": what_stands_out,
-}
-
-page.views(VIEWS, look)
+page.views({"What stands out": what_stands_out}, page.look())

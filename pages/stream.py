@@ -5,18 +5,16 @@ import streamlit as st
 from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.feed_forward.formulas import RESIDUAL
-from viz.views.feed_forward.stream import contributions_view, gradient_view
-from viz.views.prediction.next_token import logit_lens
+from viz.views.feed_forward.stream import contributions_view, logit_lens
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/stream.py")
 look = page.look(full=True)
 
-VIEWS: dict[str, PanelView] = {
-    "Layer by layer": logit_lens,
-    "Contributions": contributions_view,
-    "Gradient by depth": gradient_view,
-}
+# Without an output map no state predicts a token.
+VIEWS: dict[str, PanelView] = {"Layer by layer": logit_lens, "Contributions": contributions_view}
+if look.trace.prediction is None:
+    del VIEWS["Layer by layer"]
 
 OPENING = (
     "Each sub-layer adds its output to the token's vector. This sum is the **residual stream**: "

@@ -1,20 +1,17 @@
-"""Training: heads that form along the checkpoints, and a model trained while you look on."""
+"""Training: a head that forms along the checkpoints, and a model trained while you look on."""
 
+import streamlit as st
+
+from viz.elements.error_boundary import error_boundary
 from viz.shell import page
-from viz.shell.panel import PanelView
-from viz.views.training.choice import BESIDE, TRAIN_HERE
+from viz.shell.frame import frame
+from viz.shell.panel import draw_view
+from viz.state.session import write_link
+from viz.views.training.choice import trains_here
 from viz.views.training.here import here
-from viz.views.training.views import beside, beside_recurrent, idea, tried, two_runs, watch
+from viz.views.training.views import idea, watch
 from viz.views.worked.by_hand import by_hand
 
-VIEWS: dict[str, PanelView] = {
-    "Watch it form": watch,
-    "Untrained beside trained": beside,
-    "Two runs": two_runs,
-    TRAIN_HERE: here,
-    "Claims": tried,
-    BESIDE: beside_recurrent,
-}
 BY_HAND = (
     "most-probable-word",
     "all-positions-at-once",
@@ -31,7 +28,14 @@ OPENING = (
 )
 
 
+@st.fragment
+@error_boundary()
+def forming() -> None:
+    """The shipped trainings and the visitor's own records, or a run that trains here."""
+    frame().follow_way()
+    draw_view(here if trains_here() else watch)
+    write_link()
+
+
 page.open_page("pages/training.py")
-page.beats(
-    opening=OPENING, idea=idea, hand=lambda: by_hand(*BY_HAND), live=lambda: page.views(VIEWS)
-)
+page.beats(opening=OPENING, idea=idea, hand=lambda: by_hand(*BY_HAND), live=forming)

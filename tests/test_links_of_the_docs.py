@@ -12,11 +12,11 @@ import pytest
 from model.worked import errata, examples
 from tools.catalogue import FILE, goals, written
 from viz.state.link import from_link
-from viz.state.navigation import PAGES
+from viz.state.navigation import read_address
 from viz.views.glossary.glossary import term
 from viz.views.library.questions import questions
-from viz.views.worked.by_hand import CODE, NOTES
-from viz.views.worked.choice import EXAMPLE, SHOW, STEP
+from viz.views.worked.by_hand import ERRATA
+from viz.views.worked.choice import EXAMPLE, STEP
 
 ROOT = Path(__file__).resolve().parents[1]
 COVERAGE = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
@@ -54,15 +54,14 @@ def views(page: str) -> set[str]:
 def test_a_link_leads_to_a_page_and_says_what_it_can_open(subtests: pytest.Subtests) -> None:
     for link in LINKS:
         with subtests.test(link=link):
-            address, parameters = urlsplit(link), dict(parse_qsl(urlsplit(link).query))
-            page = address.path.removeprefix("/")
-            assert page in {entry.address for entry in PAGES}
+            opened, parameters = read_address(link)
+            page = Path(opened.file).stem
             if page == "worked_examples":
-                assert parameters.keys() <= {EXAMPLE, STEP, SHOW}
-                assert parameters.get(SHOW, NOTES) in (CODE, NOTES)
+                assert parameters.keys() <= {EXAMPLE, STEP, "show"}
+                assert parameters.get("show", ERRATA) in ("Code that fails", ERRATA)
                 if EXAMPLE in parameters:
                     assert 1 <= int(parameters.get(STEP, 1)) <= len(STEPS[parameters[EXAMPLE]])
-            elif page == "glossary":
+            elif page == "library":
                 assert "term" not in parameters or term(parameters["term"])
             else:
                 view, problems = from_link(parameters)

@@ -13,6 +13,7 @@ from viz.explorer.assets import STATIC
 from viz.state.link import address, to_link
 from viz.state.navigation import PLACES
 from viz.state.presets import EXAMPLES
+from viz.views.experiments.experiments import FILE as FILE_OF_EXPERIMENTS
 from viz.views.experiments.experiments import experiments
 from viz.views.glossary.glossary import TERMS
 from viz.views.library.papers import PAPER
@@ -45,7 +46,7 @@ def goals() -> Iterator[Goal]:
         for page in pages:
             to = f"/{page.address}"
             yield Goal("Page", page.title, to, page.line, f"{place} {page.station} {page.heading}")
-            for view in page.views:
+            for view in page.variants if page.file != FILE_OF_EXPERIMENTS else ():
                 link = f"{to}?{urlencode({'show': view})}"
                 about = " ".join(one.words for one in asked if link in one.links)
                 yield Goal("View", view, link, page.title, about)
@@ -53,17 +54,16 @@ def goals() -> Iterator[Goal]:
         yield Goal(
             "Question", one.words, one.links[0], one.answer, "; ".join((one.topic, *one.also))
         )
-    for one in experiments():
-        yield Goal(
-            "Experiment", one.question, one.link, one.title, "; ".join((one.topic, *one.choices))
-        )
+    for experiment in experiments():
+        guesses = "; ".join(experiment.choices)
+        yield Goal("Experiment", experiment.question, experiment.link, experiment.show, guesses)
     for claim in claims().values():
         link = address("/papers", {PAPER: claim.name})
         source = claim.figure_of_the_paper.source
         yield Goal("Paper", claim.title, link, claim.claim, "; ".join((source, claim.also)))
     for term in TERMS:
-        link = address("/glossary", {"term": term.name})
-        yield Goal("Term", term.name, link, term.meaning, "; ".join(term.also))
+        link = address("/library", {"term": term.name})
+        yield Goal("Term", term.name, link, term.meaning, "; ".join((*term.also, *term.typed)))
     for worked in examples():
         link = address("/worked_examples", {"example": worked.name})
         yield Goal("By hand", worked.title, link, TOPICS[worked.section])

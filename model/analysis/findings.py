@@ -24,7 +24,7 @@ from model.analysis.heads.contributions import (
 from model.analysis.heads.ranking import STATISTICS, scores
 from model.analysis.heads.statistics import families, on_first
 from model.analysis.run_comparison import losses, predicted
-from model.analysis.stream.stream import largest_numbers
+from model.analysis.stream.stream import largest_numbers, layer_states
 from model.nn.intervention import Intervention
 from model.nn.places import Head, head_label, layer_label
 from model.nn.recorder import Recorder, recording
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MOST, OF_A_KIND = 10, 2  # findings in all, and of one kind
 MEASURES: tuple[Measure, ...] = ("loss", "moved", "divergence")  # the first that the text allows
+StandsOut = tuple[float, tuple[float, ...], int]
 LARGE = 10.0  # times the median: a number that is worth a sentence
 
 
@@ -47,7 +48,8 @@ class Finding:
     kind: "surprise", "needed", "in the way", "looks", "first token", "number", or "edge". value: the number
     that the sentence is about. check: how far a second way to compute it differs. link: the address in the
     app that shows it. stands_out: how far the value lies from the median of its like, in median absolute
-    deviations.
+    deviations. among: the numbers that it stands out from: of all heads, all tokens, or one token's vector.
+    at: its own place among them.
 
     >>> from model.analysis import scan
     >>> finding = scan(model, trace)[0]
@@ -61,6 +63,8 @@ class Finding:
     check: float
     link: str
     stands_out: float
+    among: tuple[float, ...] = ()
+    at: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ class _Text:
                 float(values[at]),
                 abs(again - float(values[at])),
                 self.link(""),
-                _apart(values, int(at)),
+                *_apart(values, int(at)),
             )
 
     def of_heads(self) -> Iterator[Finding]:
@@ -179,7 +183,9 @@ class _Text:
                         "looks", head, looks, float(change[heads.index(head)]), apart
                     )
 
-    def of_head(self, kind: str, head: Head, looks: str, change: float, apart: float) -> Finding:
+    def of_head(
+        self, kind: str, head: Head, looks: str, change: float, apart: StandsOut
+    ) -> Finding:
         before = float(self.effects.unchanged[self.measure])
         own = self.trace.intervention
         again = self.measured(replace(own, ablated=own.ablated | {head}))
@@ -189,8 +195,8 @@ class _Text:
             f"{looks}Without {name} {self.moves(before + change)}.",
             change,
             abs(again - (before + change)),
-            self.link("", place=head[0], head=head[1]),
-            apart,
+            self.link("head", place=head[0], head=head[1]),
+            *apart,
         )
 
     def moves(self, after: float) -> str:
@@ -251,14 +257,19 @@ class _Text:
                 f"{head_label((place, head))} gives it {share:.2f}.",
                 float(count),
                 self.trace.check(),
-                self.link("all_heads", show="Why the first token?", place=place, head=head),
-                _apart(shares, int(shares.argmax())),
+                self.link("all_heads", show="First token", place=place, head=head),
+                *_apart(shares, int(shares.argmax())),
             )
 
     def of_numbers(self) -> Iterator[Finding]:
         """The largest numbers of the stream, with what a zero in their place does."""
         if "stream" in self.trace.unproven:
             return
+        states = {
+            name: state
+            for stack in self.trace.residual
+            for name, state in layer_states(self.trace, stack).items()
+        }
         for number in largest_numbers(self.trace, OF_A_KIND):
             if number.ratio < LARGE:
                 return
@@ -276,6 +287,8 @@ class _Text:
                 float((self.passed(as_it_is) - self.own).abs().max()),
                 self.link("", stream=":".join(map(str, (*cell, 0.0)))),
                 number.ratio,
+                tuple(np.abs(states[number.place][number.token]).tolist()),
+                number.dimension,
             )
 
     def of_edges(self) -> Iterator[Finding]:
@@ -313,7 +326,7 @@ class _Text:
                 query=len(queries) - 1,
                 key=key,
             ),
-            _apart(effects, at),
+            *_apart(effects, at),
         )
 
 
@@ -321,8 +334,8 @@ def _brief(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _apart(values: Wide, at: int) -> float:
-    """How far one value lies from the median of all, in median absolute deviations."""
+def _apart(values: Wide, at: int) -> StandsOut:
+    """How far one value lies from the median, in median absolute deviations; all of them; its place."""
     away = np.abs(values - np.median(values))
     spread = np.median(away) or away.mean() or 1.0
-    return float(away[at] / spread)
+    return float(away[at] / spread), tuple(values.tolist()), at

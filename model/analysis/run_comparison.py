@@ -3,6 +3,7 @@
 Both are traces of the same tokens. Nothing is run here: every number comes from the two records.
 """
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock
@@ -216,18 +217,17 @@ def most_moved(before: Trace, after: Trace, heads: Collection[Head]) -> MovedWei
     return moved
 
 
-CLEAR, SEEN = (
-    0.05,
-    0.005,
-)  # gains: from which on words come first, and below which no number shows it
+CLEAR = 0.05  # a gain from which on words come first
+SEEN = 0.005  # a smaller gain shows in no number
+_MARK = re.compile(r"[\[<].*[\]>]")
 
 
 def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | None:
     """The cell (query, key) of a head whose weight a change raised most: what the change is about. None where
     no weight rose by `SEEN`, and where there are more than `CELLS` of them.
 
-    If the change lifted a mask, it is one of the cells that were masked; and it is of two words, not of signs,
-    where such a cell gained `CLEAR`. Raises ValueError where the runs read other tokens.
+    If the change lifted a mask, it is one of the cells that were masked; and it is of two words, not of
+    signs, where such a cell gained `CLEAR`. Raises ValueError where the runs read other tokens.
     """
     _same_tokens(before, after)
     old, new = (run.find(head[0]) for run in (before, after))
@@ -253,8 +253,13 @@ def _sides(attention: Attention) -> tuple[Stack, Stack]:
     return stack, "encoder" if attention.kind == "cross" else stack
 
 
+def is_word(token: Token) -> bool:
+    """Whether a token is part of a text's words: neither a sign, such as a full stop, nor a mark as [SEP]."""
+    return any(map(str.isalnum, token.text)) and not _MARK.fullmatch(token.text)
+
+
 def _are_words(trace: Trace, stack: Stack) -> Array:
-    return np.array([any(map(str.isalnum, token.text)) for token in trace.tokens_of(stack)])
+    return np.array([is_word(token) for token in trace.tokens_of(stack)])
 
 
 def _same_tokens(before: Trace, after: Trace) -> None:

@@ -24,7 +24,7 @@ class NormLaw:
     Other kinds say what is different.
     """
 
-    name, a_norm, short = "layer norm", "a layer norm", "LN"
+    name, short = "layer norm", "LN"
     in_map = "norm"  # its name on the map of a model
     in_torch = "layer_norm"  # its function in torch.nn.functional
     size, size_in_words = "variance", "Variance"  # what stands under the root
@@ -45,7 +45,6 @@ class NormLaw:
     recalled = ""  # the formula beside an exercise, where the notes have none
     shifts = True  # whether a β is added
     centres = True  # whether the mean is subtracted first
-    uses_variance = ", and so does this model."  # the end of a sentence on PyTorch's variance
     idea = ""  # what is told of such a model beside the layer norm
     words_in_code = "Layer norm: each token's vector brought to mean 0 and variance 1."
     code: Sequence[tuple[str, bool]] = (  # lines of a listing; whether their result is as wide as x
@@ -112,7 +111,7 @@ class NormLaw:
 class RmsNorm(NormLaw):
     """x / √(ms + ε) · γ, with the mean of the squares (Zhang and Sennrich 2019)."""
 
-    name, a_norm, short, in_map, in_torch = "RMS norm", "an RMS norm", "RMS", "RMS norm", "rms_norm"
+    name, short, in_map, in_torch = "RMS norm", "RMS", "RMS norm", "rms_norm"
     size, size_in_words, spread = "mean square", "Mean of the squares", "root mean square"
     entry, spread_of_entry, taken = "x", "root", "root mean square"
     measured = (("root mean square", "spread"),)
@@ -120,7 +119,6 @@ class RmsNorm(NormLaw):
     compared = "the recorded 1/√(ms+ε) differs"
     recalled = r"\hat x = \frac{x}{\sqrt{\frac{1}{n}\sum_m x_m^2 + \varepsilon}}"
     shifts = centres = False
-    uses_variance = ". This model uses neither: its RMS norm subtracts no mean."
     idea = (
         "**This model has RMS norms instead.** They subtract no mean and add no β: each vector is "
         "divided by the root of the mean of its squares, then multiplied by γ."
@@ -164,13 +162,11 @@ class NormOrder:
     """Where the norms of a sub-layer f stand.
 
     Args:
-        title: of its drawing.
-        steps: the parts of its drawing, from x to what is handed out.
+        steps: its parts, from x to what is handed out.
         stream: how the stream goes on, in LaTeX.
         words: what is told of such a model, in Markdown.
     """
 
-    title: str
     steps: tuple[str, ...]
     stream: str
     words: str
@@ -193,28 +189,24 @@ class NormOrder:
 
 NORM_PLACES: Mapping[NormPlace, NormOrder] = {
     "pre": NormOrder(
-        "pre-norm: x + f(norm(x))",
         ("x", "norm", "f", "+", "out"),
         r"x_{l+1} = x_l + f_l(\mathrm{norm}(x_l))",
         "This model is **pre-norm**, as GPT-2 is: each sub-layer reads a normalized copy, and "
         "the stream itself is never rescaled. A pre-norm stack therefore ends with one more norm.",
     ),
     "post": NormOrder(
-        "post-norm: norm(x + f(x))",
         ("x", "f", "+", "norm", "out"),
         r"x_{l+1} = \mathrm{norm}(x_l + f_l(x_l))",
         "This model is **post-norm**, as the 2017 transformer and BERT are: the norm stands "
         "after the sum, so the stream itself is rescaled at every sub-layer. No final norm is needed.",
     ),
     "both": NormOrder(  # Gemma 2
-        "before and after f: x + norm(f(norm(x)))",
         ("x", "norm", "f", "norm", "+", "out"),
         r"x_{l+1} = x_l + \mathrm{norm}(f_l(\mathrm{norm}(x_l)))",
         "This model norms **what each sub-layer reads and what it writes**, as Gemma 2 does. The norm "
         "after the sub-layer keeps what is added to the stream small; the stream itself is never rescaled.",
     ),
     "after": NormOrder(  # OLMo 2
-        "after f: x + norm(f(x))",
         ("x", "f", "norm", "+", "out"),
         r"x_{l+1} = x_l + \mathrm{norm}(f_l(x_l))",
         "This model norms **what each sub-layer writes**, before that is added to the stream, as OLMo 2 "

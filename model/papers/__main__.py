@@ -1,4 +1,5 @@
-"""`python -m model.papers MODEL … [-o FILE]`: asks models what papers have found, and writes a report."""
+"""`python -m model.papers MODEL … [-o FILE]`: asks models what papers have found, and writes a report; into a
+file that ends with .json, the answers with the hashes of the weights."""
 
 import argparse
 import sys
@@ -19,7 +20,11 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
     parser = argparse.ArgumentParser(program, description=_ABOUT)
     parser.add_argument("models", nargs="+", metavar="MODEL", help="a name, a hub id or a folder")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="without: the report is printed"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="without: the report is printed; .json: answers and hashes",
     )
     parser.add_argument(
         "--claims", nargs="+", metavar="CLAIM", choices=list(claims()), help=", ".join(claims())
@@ -45,16 +50,24 @@ def _ask(models: Sequence[str], names: tuple[str, ...], output: Path | None) -> 
     from model.loading.registry import load_model
     from model.papers.asking import running
     from model.papers.report import report
+    from model.papers.stored import as_json
+    from model.run.weights_hash import weights_hash
 
+    is_json = output is not None and output.suffix == ".json"
     answers: dict[str, tuple[PaperResult, ...]] = {}
+    hashes: dict[str, str] = {}
     for model in models:
-        for answered in running(load_model(model), names):
+        opened = load_model(model)
+        if is_json:
+            hashes[model] = weights_hash(opened)
+        for answered in running(opened, names):
             answers[model] = answered.results
             for one in answered.results[-1:]:
                 done = f"{model}: {answered.done} of {answered.total}: {one.title}"
                 print(f"{done}: {one.verdict} ({one.seconds:.1f} s)", file=sys.stderr)
             if output is not None:
-                write_whole(output, report(answers).encode())
+                kept = {name: (hashes[name], answers[name]) for name in hashes}
+                write_whole(output, (as_json(kept) if is_json else report(answers)).encode())
     if output is None:
         print(report(answers), end="")
     else:

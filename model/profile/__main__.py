@@ -68,9 +68,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m model
     sums, skipped = made.sums, len(made.about.skipped)
     left_out = f"; {skipped:,} windows could not be read" if skipped else ""
     print(f"\n{sums.windows:,} windows, {sums.tokens:,} tokens{left_out}: {asked.to}")
-    print(
-        "To look at it, open this folder on the page “Heads over a corpus”, under “A text of yours”."
-    )
+    print("To look at it, open this folder on the page “Heads”, under “Your corpus”.")
     return 0
 
 

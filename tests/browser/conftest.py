@@ -245,7 +245,7 @@ def page(
 def open_page(page: Page) -> Callable[..., Page]:
     """Call it with a path and query parameters; it hands back the page once it has settled.
 
-    `on` opens it on another visitor's page: `open_page("/glossary", on=fresh_page())`.
+    `on` opens it on another visitor's page: `open_page("/library", on=fresh_page())`.
     """
 
     def open_(path: str = "/", *, on: Page | None = None, **parameters: object) -> Page:

@@ -38,7 +38,7 @@ def test_no_page_has_a_serious_finding_in_either_theme(
 
 @pytest.mark.walk
 def test_the_rules_find_what_is_wrong(open_page: Callable[..., Page]) -> None:
-    page = open_page("/examples")
+    page = open_page("/library")
     page.evaluate(
         """() => document.querySelector("h1").insertAdjacentHTML("beforebegin",
             "<img src='data:,'><p style='color:#ccc;background:#fff'>hardly to be read</p>")"""
@@ -78,7 +78,7 @@ def test_nothing_moves_where_motion_is_unwanted_and_a_phone_never_scrolls_sidewa
     page: Page, open_page: Callable[..., Page]
 ) -> None:
     page.set_viewport_size({"width": WIDTH_OF_A_PHONE, "height": 844})
-    for path in ("/", "/laboratory", "/training"):
+    for path in ("/", "/?show=More+changes", "/training"):
         open_page(path)
         page.evaluate(STILL)
         wide = page.get_by_test_id("stMain").evaluate("main => main.scrollWidth")

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import each_shows, wait_until_true
+from tests.browser.controls import BARS, click_mark, each_shows, show, wait_until_true
 from tests.legible import STILL, assert_opens_on_its_picture
 
 TEXT = "cat dog mat hat cup cat dog mat hat cup cat"
@@ -21,20 +21,14 @@ MIDDLE = """number => {
             box.top + yaxis._offset + yaxis.c2p(marks.y[number])];
 }"""
 # The views in their order, with what each says.
-FIRST = {"Ranking": "Highest here:", "From word to word": "puts the largest weight from"}
-FURTHER = {
-    "Why the first token?": "Spread evenly, it would get",
-    "When it is hidden": "Others gain what it loses:",
-    "Leave one out": "goes from 0.99",
-}
-LAST = {
-    "What heads write": "(all heads together)",
-    "All parts": "direct effect",
-    "How are they joined?": "every head writes to all 128 numbers",
-    "What do its matrices do?": "By the token vectors alone",
-    "Composition": "times what random matrices give",
-    "Two sentences or models": "Both pictures use the same scale",
-    "Averages and rollout": "Not a quantity of the model.",
+VIEWS = {
+    "Pattern": "Highest here:",
+    "Word to word": "puts the largest weight from",
+    "First token": "Spread evenly, it would get",
+    "What it writes": "The longest vectors",
+    "Leave one out": "goes from",
+    "Over a corpus": "is largest in",
+    "Your corpus": "How long will it take?",
 }
 NODES = "document.querySelectorAll('*').length"
 
@@ -52,33 +46,35 @@ def linked(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
-def test_a_tile_opens_its_head_and_the_link_leads_to_the_explorer(
+def test_a_tile_opens_its_head_and_leads_to_all_that_is_known_of_it(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/all_heads", model="stories", text=TEXT, place="decoder.0.self", head=0)
-    expect(page.get_by_text("Open L0H0 in the explorer")).to_be_visible()
+    expect(page.get_by_text("All about L0H0")).to_be_visible()
     click_head(page, 6, aside=15)
-    expect(page.get_by_text("Open L1H2 in the explorer")).to_be_visible()
+    expect(page.get_by_text("All about L1H2")).to_be_visible()
     expect(page.get_by_test_id("head-picker")).to_contain_text("L1H2")
-    page.get_by_text("Open L1H2 in the explorer").click()
-    page.wait_for_url("**/attention?**")
+    page.get_by_text("All about L1H2").click()
+    page.wait_for_url("**/head?**")
     assert linked(page) | {"text": [TEXT], "head": ["2"]} == linked(page)
-    expect(page.get_by_text("Attention, step by step").first).to_be_visible()
+    expect(page.get_by_test_id("head-picker")).to_contain_text("L1H2")
+
+
+def test_a_bar_of_the_list_opens_its_head(open_page: Callable[..., Page]) -> None:
+    page = open_page("/all_heads", model="stories", text=TEXT, show="Pattern", head=0)
+    show(page, "List")
+    wait_until_settled(page)
+    click_mark(page.locator(BARS).first, "L0H1")
+    expect(page.get_by_test_id("head-picker")).to_contain_text("L0H1")  # the largest score
 
 
 @pytest.mark.walk
-def test_words_views_and_ablation_are_clicked_through(open_page: Callable[..., Page]) -> None:
+def test_views_are_clicked_through(open_page: Callable[..., Page]) -> None:
     page = open_page("/all_heads", model="stories", text=TEXT)
-    each_shows(page, FIRST, then=assert_opens_on_its_picture)
-    page.get_by_role("radiogroup", name="Query token").get_by_role("radio").nth(10).click()
-    page.get_by_role("radiogroup", name="Key token").get_by_role("radio").nth(6).click()
-    expect(
-        page.get_by_text("puts the largest weight from").filter(has_text=": 0.9")
-    ).to_be_visible()
-    each_shows(page, FURTHER, then=assert_opens_on_its_picture)
+    each_shows(page, VIEWS, then=assert_opens_on_its_picture)
+    show(page, "Leave one out")
     click_head(page, 1)
-    expect(page.get_by_text("Leave out L0H1 in the laboratory")).to_be_visible()
-    each_shows(page, LAST, then=assert_opens_on_its_picture)
+    expect(page.get_by_text("Leave out L0H1 on Explore")).to_be_visible()
 
 
 @pytest.mark.walk

@@ -1,14 +1,13 @@
-"""Heads over a corpus, in a real browser: a click opens a head's card; table, search, links."""
+"""Heads over a corpus, in a real browser: examples with arcs, their search and links; a text of one's own."""
 
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.controls import show
-from tests.legible import LOWEST, STILL
 from tests.model.profile.synthetic import small_profile
 from viz.views.corpus.examples import BY_CHANCE
 
@@ -22,62 +21,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_folder(page: Page, folder: Path) -> None:
-    show(page, "A text of yours")
+    show(page, "Your corpus")
     box = page.get_by_role("textbox", name="Open a folder")
     box.fill(str(folder))
     box.press("Enter")
-    expect(page.locator(".map h3").first).to_have_text("folder mine: 8 heads")
+    expect(page.get_by_role("combobox", name="Profile")).to_have_value("folder mine")
 
 
-def part(page: Page, name: str) -> Locator:
-    return page.locator(f".corpus[data-part={name}]")
-
-
-def test_a_click_opens_a_head_and_its_examples_lead_to_the_explorer_with_the_same_weight(
-    open_page: Callable[..., Page], folder: Path
+def test_the_examples_of_a_head_lead_to_the_explorer_with_the_same_weight(
+    open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/corpus", model="stories", place="decoder.1.self", head=2)
-    open_folder(page, folder)
-    heads, title = part(page, "map"), page.get_by_test_id("examples-title")
-    canvas = page.get_by_test_id("map-0")
-    expect(heads).to_have_attribute("data-name", "L1H2")
-    page.evaluate(STILL)
-    box = canvas.bounding_box()
-    assert box is not None
-    assert box["y"] <= LOWEST["wide"]
-    page.get_by_test_id("sort-previous").click()  # the largest first
-    first = page.get_by_test_id("row-0")
-    name = first.inner_text()
-    first.click()
-    expect(page.get_by_test_id("card-title")).to_contain_text(name)
-    shown = page.locator("tr[data-at='0'] td").nth(2).inner_text()
-    expect(page.get_by_test_id("fact-previous")).to_have_text(shown)
-    expect(title).to_contain_text(f"Examples of {name}:")
-    at = heads.get_attribute("data-head") or ""
-    x, y = (canvas.get_attribute("data-at") or "").split(",")
-    canvas.press("ArrowRight")
-    expect(heads).not_to_have_attribute("data-head", at)
-    canvas.click(position={"x": float(x), "y": float(y)})
-    expect(heads).to_have_attribute("data-head", at)
+    page = open_page("/head", model="stories", place="decoder.1.self", head=2)
+    expect(page.get_by_test_id("examples-title")).to_contain_text("Examples of L1H2:")
     expect(page.locator(".st-key-page")).to_contain_text("of the weights that this head gives")
-    expect(title).to_contain_text(f"Examples of {name}:")
-    page.get_by_test_id("filter").fill(name)
-    expect(page.get_by_test_id("count")).to_have_text("1 of 8 heads")
-    expect(page.locator(".heads tbody tr[data-at] th")).to_have_text([name])
     example = page.get_by_test_id("example").first
     (weight,) = re.findall(r"weight (\d\.\d{4})", example.inner_text())
     with page.context.expect_page() as opened:
         example.get_by_role("link").click()
     expect(opened.value.get_by_test_id("readout")).to_contain_text(f"weight {weight}")
-    expect(opened.value.get_by_test_id("title")).to_contain_text(name)
 
 
 @pytest.mark.walk
 def test_examples_are_searched_for_a_token_and_show_fewer_tokens_on_a_phone(
     open_page: Callable[..., Page], folder: Path
 ) -> None:
-    page = open_page("/corpus", model="stories", place="decoder.1.self", head=2)
+    page = open_page("/all_heads", model="stories", place="decoder.1.self", head=2)
     open_folder(page, folder)
+    page.get_by_text("All about L1H2").click()
     title = page.get_by_test_id("examples-title")
     expect(title).to_contain_text("Examples of L1H2:")
     expect(page.get_by_text("By chance, beside them")).to_be_visible()
@@ -106,8 +76,8 @@ def test_examples_are_searched_for_a_token_and_show_fewer_tokens_on_a_phone(
 def test_a_text_of_ones_own_is_estimated_profiled_stopped_and_seen_by_nobody_else(
     open_page: Callable[..., Page], fresh_page: Callable[..., Page]
 ) -> None:
-    page = open_page("/corpus", model="stories")
-    show(page, "A text of yours")
+    page = open_page("/all_heads", model="stories")
+    show(page, "Your corpus")
     text = b"Tom saw a red ball. Anna ran home. " * 4_000
     with page.expect_response(lambda answer: "/_stcore/upload_file" in answer.url and answer.ok):
         page.locator("input[type=file]").set_input_files(
@@ -126,16 +96,10 @@ def test_a_text_of_ones_own_is_estimated_profiled_stopped_and_seen_by_nobody_els
     ).to_be_visible()
     page.get_by_role("button", name="Show its heads").click()
     mine = "mine.txt (Stories)"
-    expect(page.locator(".map h3").first).to_have_text(f"{mine}: 8 heads")
-    choose_profile(page, "Beside it", "Stories")
-    expect(page.locator(".map h3")).to_have_text([f"{mine}: 8 heads", "Stories: 8 heads"])
-    other = open_page("/corpus", on=fresh_page(), model="stories", profile=mine)
-    expect(other.locator(".map h3")).to_have_text(["Stories: 8 heads"])
-    other.get_by_role("combobox", name="Profile").click()
-    expect(other.get_by_role("option", name="Stories", exact=True)).to_be_visible()
-    expect(other.get_by_role("option", name=mine)).to_have_count(0)
-
-
-def choose_profile(page: Page, label: str, option: str) -> None:
-    page.get_by_role("combobox", name=label).click()
-    page.get_by_role("option", name=option, exact=True).click()
+    profile = page.get_by_role("combobox", name="Profile")
+    expect(profile).to_have_value(mine)
+    other = open_page(
+        "/all_heads", on=fresh_page(), model="stories", show="Over a corpus", profile=mine
+    )
+    expect(other.get_by_text("is largest in")).to_be_visible()
+    expect(other.get_by_role("combobox", name="Profile")).to_have_count(0)  # one alone is no choice

@@ -17,8 +17,6 @@ from tests.browser.controls import (
     show,
 )
 from tests.browser.explorer.stage import AFTER_THE_DELAY
-from tests.browser.test_all_heads import click_head
-from tests.legible import assert_opens_on_its_picture
 from viz.saving.certificate import certificate_in, check
 from viz.saving.save import code_to_scan
 
@@ -161,44 +159,19 @@ def test_the_whole_map_the_row_and_the_filled_formula_are_on_one_screen(
 def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/", show="Why this score?")
+    page = open_page("/", show="Why?")
+    drawer = page.locator(".st-key-drawer")
     expect(page.get_by_text("16.99, is what L0H1 wrote at ·Tom")).to_be_visible()
     expect(more(page, "why")).to_contain_text("all 144 parts add up to 42.5195")
     page.keyboard.press("Escape")
-    click_head(page, 12 * 3 + 4)  # what L0H1 wrote, times what L0H2 wrote
-    expect(page.get_by_text("L0H2: ·Hill → Tom", exact=True)).to_be_visible()
-    expect(page.get_by_text("is the position of ·Hill")).to_be_visible()
-    expect(page.get_by_test_id("head-picker")).to_contain_text("L0H2")
+    click_mark(drawer.locator(BARS).first, re.compile("16.9"))  # what L0H2 wrote to the key
+    expect(drawer).to_contain_text("L0H2: ·Hill → Tom")
+    expect(page.get_by_test_id("readout")).to_contain_text("L0H2")
     page.wait_for_url("**place=decoder.0.self**")
-    page.get_by_role("button", name="← L1H7").click()
+    drawer.get_by_role("button", name="← L1H7").click()
     expect(page.get_by_text("16.99, is what L0H1 wrote at ·Tom")).to_be_visible()
-    page.locator(".st-key-why-query-1").get_by_role("button", name="L0H1 →").click()
-    expect(page.get_by_text("L0H1: ·Tom → ·Tom", exact=True)).to_be_visible()
-    page.get_by_role("button", name="← L1H7").click()
-    show(page, "What does it carry?")
-    expect(
-        page.get_by_text("its edge carries the longest vector: its length is 12.39")
-    ).to_be_visible()
-    click_mark(page.locator(BARS).first, "Tom")
-    expect(page.get_by_text("L1H7: ·Tom → Tom, score")).to_be_visible()
-
-
-@pytest.mark.walk
-def test_the_parts_of_a_layer_are_one_cell_until_it_is_opened_in_a_changed_model_too(
-    open_page: Callable[..., Page],
-) -> None:
-    page = open_page(
-        "/attention", show="Why this score?", place="decoder.3.self", head=1, mask="none"
-    )
-    expect(page.get_by_text("A counterfactual")).to_be_visible()
-    assert_opens_on_its_picture(page)
-    names = page.locator(".js-plotly-plot .ytick text")
-    expect(names).to_have_text(["token", "position", "layer 0", "layer 1", "layer 2", "biases"])
-    click_head(page, 6 * 3 + 1)  # layer 1 in the query, the position in the key
-    layer = [*(f"L1H{head}" for head in range(8)), "L1 FFN"]
-    expect(names).to_have_text(["token", "position", "layer 0", *layer, "layer 2", "biases"])
-    page.get_by_role("button", name="Close the layers").click()
-    expect(names).to_have_count(6)
+    show(page, "A sum of products")
+    expect(drawer).to_contain_text("The model recorded")
 
 
 @pytest.mark.walk
@@ -242,7 +215,7 @@ def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
     for change in ({}, {"mask": "none"}, {"stage": "norm"}):
         with subtests.test(change=str(change)):
             page = open_page(
-                "/attention",
+                "/",
                 text="Anna saw Tom and the cat",
                 place="decoder.2.self",
                 head=3,

@@ -1,43 +1,58 @@
-"""The feed-forward page in a real browser: marks, controls and every view."""
+"""The pages Feed-forward and Stream in a real browser: marks, controls and every view."""
 
-import re
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import MARKS, choose, click_mark, each_shows, show
+from tests.browser.controls import MARKS, choose, click_mark, more, show
 
 TEXT = "the cat saw the dog"
-SAID = {
-    "On the curve": "of the values arrive below 0",
-    "Contributions": re.compile("^attention adds$"),
-    "Every token": "length of what each sub-layer adds",
-    "Gradient by depth": "nearly nothing is left",
-    "pre-norm": "neither vanishes nor explodes",
-    "Dropout": "became 0; the others were divided by",
-}
 
 
 @pytest.mark.walk
-def test_a_mark_fills_the_formula_and_every_view_answers_its_controls(
+def test_a_mark_fills_the_formula(open_page: Callable[..., Page]) -> None:
+    page = open_page("/feed_forward", model="stories", text=TEXT)
+    expect(page.get_by_text("Bent most by the curve")).to_be_visible()
+    click_mark(page.locator(MARKS).nth(4), "choose token 4 ·dog")
+    expect(page.get_by_text("·dog, largest: neuron")).to_be_visible()
+    show(page, "On the curve")
+    expect(page.get_by_text("of the values arrive below 0")).to_be_visible()
+
+
+def test_the_stream_shows_what_each_state_would_predict_and_what_is_added(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/feed_forward", model="stories", text=TEXT)
-    expect(page.get_by_text("the one that the activation changes most here")).to_be_visible()
-    click_mark(page.locator(MARKS).nth(4), "choose token 4 ·dog")
-    expect(page.get_by_text("Token 4 ·dog, its neuron with the largest activation")).to_be_visible()
-    each_shows(page, SAID)
-    choose(page, "Dropout on", "Embedding")
-    expect(page.get_by_text("The stream before the first layer moves by")).to_be_visible()
-    page.get_by_role("combobox", name="Mode", exact=True).click()
-    page.get_by_role("option", name="Evaluation").click()
-    expect(page.get_by_text("Nothing changes")).to_be_visible()
+    page = open_page("/stream", model="stories", text=TEXT)
+    table = page.get_by_role("region", name="What each state would predict")
+    expect(table.get_by_role("rowheader", name="L1 feed-forward")).to_be_visible()
+    expect(table.locator("td.first")).to_have_count(1)
+    first = table.locator("td").first.get_attribute("title")
+    choose(page, "Probability of", "the final token")
+    expect(table.locator("td").first).not_to_have_attribute("title", first or "")
+    behind = more(page, "prediction-lens-table")
+    expect(behind.get_by_text("differ from the model's own output by at most")).to_be_visible()
+    expect(behind.get_by_role("button", name="Save picture")).to_be_visible()
+    page.keyboard.press("Escape")
+    show(page, "Contributions")
+    expect(page.get_by_text("attention adds", exact=True)).to_be_visible()
+    choose(page, "Lengths for", "Every token")
+    expect(page.locator(".js-plotly-plot .heatmaplayer image")).to_be_visible()
 
 
-def test_the_curves_of_the_idea_show_slopes_too(open_page: Callable[..., Page]) -> None:
-    page = open_page("/feed_forward", model="minilm", text=TEXT)
-    page.get_by_text("The idea, in words").click()
-    expect(page.locator(".js-plotly-plot .ytitle", has_text="value")).to_be_visible()
-    show(page, "Slope")
-    expect(page.locator(".js-plotly-plot .ytitle", has_text="slope")).to_be_visible()
+def test_in_the_lecture_view_the_last_column_is_seen_in_large_letters(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page(
+        "/stream", model="house-gpt", text="Tom saw a red ball. Anna gave the ball to Tom"
+    )
+    page.get_by_test_id("lecture").click()
+    cell = page.locator(".lens td.first")
+    expect(cell).to_be_in_viewport(ratio=0.9)
+    box, size = (
+        cell.bounding_box(),
+        cell.evaluate("one => parseFloat(getComputedStyle(one).fontSize)"),
+    )
+    larger = cell.evaluate("one => one.getBoundingClientRect().height / one.offsetHeight")
+    assert box is not None
+    assert size * larger >= 22

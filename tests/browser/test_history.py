@@ -35,14 +35,14 @@ def back_out_of(page: Page, path: str) -> None:
 def test_back_returns_to_a_pages_first_view_and_forward_to_the_other(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/shapes_and_cost")
-    shows(page, "Shapes")
-    choose(page, "Parameters")
+    page = open_page("/writing")
+    shows(page, "Token by token")
+    choose(page, "KV cache")
     page.go_back()
-    shows(page, "Shapes")
+    shows(page, "Token by token")
     assert "show=" not in page.url
     page.go_forward()
-    shows(page, "Parameters")
+    shows(page, "KV cache")
 
 
 def test_back_goes_through_views_and_pages_that_were_reached_by_the_menu(
@@ -50,7 +50,7 @@ def test_back_goes_through_views_and_pages_that_were_reached_by_the_menu(
 ) -> None:
     page = open_page("/")
     open_by_menu(page, "All heads")
-    shows(page, "Grid")
+    shows(page, "Maps")
     choose(page, "Ranking")
     choose(page, "From word to word")
     open_by_menu(page, "Tokens and embeddings")
@@ -106,7 +106,7 @@ def test_another_page_begins_at_its_top_even_where_the_page_before_it_keeps_its_
 ) -> None:
     """Streamlit leaves the old page in its place until the new one has come; its browser scrolls back only if
     the page got shorter meanwhile."""
-    page = open_page("/glossary")
+    page = open_page("/library")
     page.add_style_tag(content=".stMainBlockContainer { min-height: 9000px; }")
     page.evaluate("document.querySelector('.stMain').scrollTop = 3000")
     page.get_by_test_id("stSidebar").get_by_role("link", name="Experiments").click()

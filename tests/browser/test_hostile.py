@@ -13,7 +13,7 @@ from tests.hostile.hostile_models import hostile_folder
 
 TERRIBLE = " ".join(word for word in SHORT if not set(word) & set("\n\x00\x1b\u2028")) + " the cat"
 PAGES = [
-    "/laboratory",
+    "/?show=More+changes",
     "/all_heads",
 ]  # those with every kind of label; tests/hostile opens all pages
 INJECTED = """(mark) => {

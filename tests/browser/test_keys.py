@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
-from tests.browser.controls import shown_view
 from tests.legible import STILL
 
 LEAST = 18  # pixels of a label in the lecture view
@@ -57,8 +56,8 @@ def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page])
     expect(page.get_by_test_id("title")).to_contain_text("L0H2")
     go_to(page, "hill")
     expect(explorer(page)).to_have_attribute("data-query", "1")
-    go_to(page, "glossary")
-    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
+    go_to(page, "library")
+    expect(page.get_by_role("heading", name="Library")).to_be_visible()
     go_to(page, "l1h3")  # is seen on the page of attention
     expect(page.get_by_test_id("title")).to_contain_text("L1H3")
     expect(explorer(page)).to_have_attribute("data-query", "1")
@@ -70,7 +69,7 @@ def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page])
     box.press("ArrowDown")
     expect(options.nth(1)).to_have_attribute("aria-selected", "true")
     box.fill("xyzzy")
-    expect(page.get_by_text("Nothing has these words.")).to_be_visible()
+    expect(page.get_by_text("Nothing in this app has these words.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(box).to_be_hidden()
 
@@ -79,11 +78,11 @@ def test_a_view_and_a_model_open_on_the_visitors_own_sentence(
     open_page: Callable[..., Page],
 ) -> None:
     page = listening(open_page("/layer_norm", text="Anna gave the ball to Tom"))
-    go_to(page, "why this score")
-    expect(page).to_have_url(re.compile("/attention.*show=Why"))
+    go_to(page, "why does this head look")
+    expect(page).to_have_url(re.compile(r"/\?.*show=Why"))
     box = page.get_by_role("textbox", name="Your sentence")
     expect(box).to_have_value("Anna gave the ball to Tom")
-    expect(shown_view(page)).to_have_value("Why this score?")
+    expect(page.locator(".st-key-drawer")).to_contain_text("Why this score?")
     go_to(page, "stories")
     expect(page).to_have_url(re.compile("model=stories"))
     expect(box).to_have_value("Anna gave the ball to Tom")
@@ -95,14 +94,14 @@ def test_a_view_and_a_model_open_on_the_visitors_own_sentence(
 def test_the_keys_are_listed_and_letters_are_left_to_the_sentence(
     open_page: Callable[..., Page],
 ) -> None:
-    page = listening(open_page("/glossary"))
+    page = listening(open_page("/library"))
     listed = page.get_by_role("dialog", name="Keys")
     page.keyboard.press("?")
     expect(listed).to_be_visible()
     expect(listed).to_contain_text("search pages, terms")
     page.keyboard.press("Escape")
     expect(listed).to_be_hidden()
-    go_to(page, "Attention, step by step")
+    go_to(page, "Explore")
     expect(explorer(page)).to_have_attribute("data-ready", "true")
     page.keyboard.press("/")
     box = page.get_by_role("textbox", name="Your sentence")

@@ -1,4 +1,4 @@
-"""The laboratory in a real browser: change, compare, undo, click an edge, and open what was saved."""
+"""More changes on Explore in a real browser: change, undo, click an edge, and open what was saved."""
 
 import codecs
 import re
@@ -13,55 +13,36 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from model import Intervention, load_model
 from model.trace.trace_file import read_trace
 from tests.browser import conftest
-from tests.browser.controls import MARKS, click_mark, download, more, pick_head, put_away, show
+from tests.browser.controls import MARKS, click_mark, download
 from tests.csv_reading import read_matrix_csv
-from tests.legible import STILL
 
 TEXT = "Tom Hill saw a red ball"
 HOSTILE = "</script><script>window.acted=1</script> =1+1"
 ONE_LINE = 30  # pixels: two would be higher
-COMPARED = ".explorer.compared"
+CHANGES = {"text": TEXT, "place": "decoder.0.self", "show": "More changes"}
 
 
 def edit(page: Page, kind: str) -> Locator:
-    """Opens what stands behind a button."""
-    page.get_by_test_id("stPopoverButton").filter(has_text=kind).click()
-    return page.locator("[class*='st-key-laboratory-editor']")
+    """Opens a group of the drawer's controls."""
+    drawer = page.locator(".st-key-drawer")
+    drawer.get_by_role("radio", name=kind, exact=True).click()
+    return drawer
 
 
-def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
-    open_page: Callable[..., Page],
-) -> None:
-    page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
+def test_an_intervention_is_listed_undone_and_linked(open_page: Callable[..., Page]) -> None:
+    page = open_page("/", **CHANGES)
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()
-    expect(page.locator(COMPARED)).to_have_count(0)
-    expect(page.get_by_test_id("readout")).to_contain_text(", weight ")
-    page.evaluate(STILL)
-    readout = page.locator(".explorer .readout").bounding_box()
-    assert readout is not None
-    assert readout["height"] < ONE_LINE  # with its button
+    readout = page.get_by_test_id("readout")
+    own = readout.text_content() or ""
     edit(page, "Heads").get_by_role("button", name="L0H1", exact=True).click()
     expect(page.get_by_role("button", name="L0H1 off ✕")).to_be_visible()
-    expect(page.locator(COMPARED)).to_be_visible()
-    expect(page.get_by_text("counterfactual")).to_be_visible()
-    page.evaluate(STILL)
-    strip = page.locator(".explorer .strip").bounding_box()
-    assert strip is not None
-    assert strip["y"] <= 250  # also below the row of effects
-    page.keyboard.press("Escape")
-    page.locator(".st-key-laboratory-switches").get_by_text("Positions", exact=True).click()
+    edit(page, "Scores").get_by_text("Positions", exact=True).click()
     expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
-    scale = page.locator(".explorer .legend .scale").nth(1)
-    expect(scale).to_have_text(re.compile(r"difference.*\d"))  # without L0H1 alone: none here
-    ends = scale.text_content()
-    assert ends
-    pick_head(page, 3)
-    expect(page.locator(".explorer")).to_have_attribute("data-head", "3")
-    expect(scale).to_have_text(ends)  # one scale for all heads
+    expect(readout).not_to_have_text(own)
     expect(page).to_have_url(re.compile(r"(?=.*ablated=decoder\.0\.self)(?=.*positions=0)"))
     page.get_by_role("button", name="L0H1 off ✕").click()
     expect(page.get_by_role("button", name="L0H1 off ✕")).to_have_count(0)
-    page.get_by_role("button", name="Undo", exact=True).click()
+    page.locator(".st-key-drawer").get_by_role("button", name="Undo", exact=True).click()
     expect(page.get_by_role("button", name="L0H1 off ✕")).to_be_visible()
     page.reload()
     expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
@@ -71,44 +52,10 @@ def test_an_intervention_is_shown_beside_the_baseline_listed_undone_and_linked(
 
 
 @pytest.mark.walk
-def test_a_clicked_cell_cuts_its_edge_and_the_views_say_what_that_did(
-    open_page: Callable[..., Page],
-) -> None:
-    page = open_page("/laboratory", text=TEXT, place="decoder.0.self", show="Every position")
-    edit(page, "Edges")
-    click_cell(page, 3, 1)
-    expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
-    expect(page.get_by_text("Loss of the sentence")).to_be_visible()
-    page.keyboard.press("Escape")
-    behind = more(page, "laboratory-losses-probability")
-    expect(behind.get_by_text("Check: PyTorch's cross-entropy")).to_be_visible()
-    put_away(page, behind)
-    show(page, "Stream")
-    expect(page.get_by_text("The first state that differs: L0 attention")).to_be_visible()
-    show(page, "Patch")
-    other = page.get_by_label("Sentence B, of as many tokens")
-    other.fill("Hill Tom saw a red ball")
-    other.press("Enter")
-    expect(page).to_have_url(re.compile("second_text=Hill"))
-    page.get_by_role("radio", name="Estimate", exact=True).click()
-    expect(
-        page.get_by_text(re.compile(r"Correlation with the exact map: .*over 32 cells"))
-    ).to_be_visible()
-    patches = page.locator("[class*='st-key-laboratory-patch-']")
-    page.evaluate(STILL)
-    box = patches.locator(".js-plotly-plot").bounding_box()
-    assert box is not None
-    assert box["y"] <= 480  # also below the row of effects and the controls
-    click_mark(patches.locator(MARKS).nth(9), re.compile("L1H1"))
-    expect(page.get_by_role("button", name=re.compile("^L1H1 from “Hill Tom saw"))).to_be_visible()
-    expect(page).to_have_url(re.compile(r"patch=house-gpt"))
-
-
-@pytest.mark.walk
 def test_the_editor_stays_open_while_cells_are_clicked_and_a_masked_cell_is_not_cut(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/laboratory", text=TEXT, place="decoder.0.self")
+    page = open_page("/", **CHANGES)
     editor = edit(page, "Edges")
     expect(editor.get_by_role("button", name="Cut the whole row")).to_be_visible()
     click_cell(page, 1, 3)
@@ -145,19 +92,18 @@ def test_a_request_that_left_before_the_cut_was_heard_does_not_mend_it_again(
             page.wait_for_timeout(50)
 
     page.route_web_socket("**/_stcore/stream", connect)
-    open_page("/laboratory", on=page, text=TEXT, place="decoder.0.self", show="Every position")
+    open_page("/", on=page, **CHANGES)
     edit(page, "Edges")
     cell_of(page, 3, 1).scroll_into_view_if_needed()
     expect(page.locator(conftest.QUIET_APP)).to_be_attached()
     holds = True
     click_cell(page, 3, 1)
     wait(1)
-    show(page, "Stream")
+    edit(page, "Mask")
     wait(2)
     holds = False
     for socket, message in held:
         socket.send(message)
-    expect(page).to_have_url(re.compile("show=Stream"))
     expect(page).to_have_url(re.compile("blocked="))
     expect(page.get_by_role("button", name="3 cannot see 1 ✕")).to_be_visible()
 
@@ -166,7 +112,7 @@ def test_a_request_that_left_before_the_cut_was_heard_does_not_mend_it_again(
 def test_the_largest_number_of_the_stream_is_set_to_nought_and_given_back(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/laboratory", text=TEXT, place="decoder.0.self", show="Every position")
+    page = open_page("/", **CHANGES)
     chip = page.get_by_role("button", name=re.compile(r"^stream before L\d: .*= 0 ✕"))
     table = edit(page, "Stream").get_by_test_id("stDataFrame")
     for count in (1, 0):
@@ -184,8 +130,8 @@ def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
     open_page: Callable[..., Page],
 ) -> None:
     """Cap, bias, learned sinks and window of the model that has them all."""
-    page = open_page("/laboratory", model="all-stages", text=TEXT, place="decoder.0.self", query=5)
-    switches = page.locator(".st-key-laboratory-switches")
+    page = open_page("/", model="all-stages", query=5, **CHANGES)
+    switches = edit(page, "Scores")
     readout = page.get_by_test_id("readout")
     expect(readout).to_contain_text(", weight ")
     own = readout.text_content()
@@ -196,11 +142,11 @@ def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
     ):
         switches.get_by_text(re.compile(f"^{words}")).click()
         expect(page.get_by_role("button", name=chip)).to_be_visible()
-        expect(page.locator(COMPARED)).to_be_visible()
         expect(readout).not_to_have_text(own)
         page.get_by_role("button", name=chip).click()
         expect(page.get_by_text("Nothing is changed.")).to_be_visible()
         expect(readout).to_have_text(own)
+    edit(page, "Mask")
     field = page.get_by_role("spinbutton", name="Window: keys that a query reads")
     field.fill("2")
     field.press("Enter")
@@ -212,7 +158,7 @@ def test_each_stage_of_today_is_switched_and_off_and_on_again_is_the_models_own(
 def test_weights_that_dropout_acts_on_are_said_to_be_those_before_it(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/laboratory", text=TEXT, place="decoder.0.self", dropout=0.5)
+    page = open_page("/", **CHANGES, dropout=0.5)
     legend = page.get_by_test_id("legend")
     expect(legend).to_contain_text("no difference before dropout")
     expect(legend).not_to_contain_text("equal")
@@ -226,7 +172,7 @@ def click_cell(page: Page, query: int, key: int) -> None:
 
 def cell_of(page: Page, query: int, key: int) -> Locator:
     """A cell of the grid of edges, whose marks stand row by row."""
-    editor = page.locator("[class*='st-key-laboratory-editor']")
+    editor = page.locator(".st-key-drawer")
     return editor.locator(MARKS).nth(query * len(TEXT.split()) + key)
 
 
@@ -245,9 +191,8 @@ def test_what_is_saved_opens_without_a_network_and_holds_the_same_numbers(
     tmp_path: Path,
 ) -> None:
     page = open_page(
-        "/laboratory", model="stories", text=HOSTILE, place="decoder.1.self", head=2, mask="none"
+        "/", model="stories", text=HOSTILE, place="decoder.1.self", head=2, mask="none"
     )
-    expect(page.locator(COMPARED)).to_be_visible()
     page.get_by_test_id("stPopoverButton").filter(has_text="Save").click()
     picture = saved(page, "Picture as a page (HTML)", tmp_path)
     written = saved(page, "Its numbers (CSV)", tmp_path).read_bytes()
@@ -283,20 +228,3 @@ def test_what_is_saved_opens_without_a_network_and_holds_the_same_numbers(
     assert "<svg" in Path(download.value.path()).read_text("utf-8")
     opened = {f"request beyond our server: {file.as_uri()}" for file in (picture, report)}
     troubles[:] = [line for line in troubles if line not in opened]
-
-
-@pytest.mark.walk
-def test_back_after_a_card_shows_the_run_before_it_at_once(open_page: Callable[..., Page]) -> None:
-    page = open_page("/laboratory", text=TEXT, query="3", key="1", positions="0", window="3")
-    expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
-    conftest.wait_until_settled(page)
-    before = page.url
-    page.get_by_text("Try one").click()
-    page.get_by_role("button", name=re.compile("^No mask")).click()
-    expect(page.get_by_role("button", name="no mask ✕")).to_be_visible()
-    expect(page.get_by_role("button", name="positions off ✕")).to_have_count(0)
-    conftest.wait_until_settled(page)
-    page.go_back()
-    expect(page.get_by_role("button", name="positions off ✕")).to_be_visible()
-    conftest.wait_until_settled(page)
-    assert page.url == before

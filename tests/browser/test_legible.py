@@ -13,9 +13,8 @@ from tests.legible import LOWEST, PICTURE, STILL, WIDTHS, Walk, faults, walk
 from viz.state.navigation import PAGES, PageEntry
 
 WITH_A_MODEL = (
-    "attention",
+    "",
     "all_heads",
-    "laboratory",
     "tokens",
     "positions",
     "layer_norm",
@@ -27,9 +26,9 @@ WITH_A_MODEL = (
 # an encoder, a model of attention alone. Stories has the views of House GPT, with fewer heads.
 MODELS = {
     "translate-en-fr": WITH_A_MODEL,
-    "smollm2-135m-instruct": ("attention", "layer_norm"),
-    "minilm": ("attention", "layer_norm", "prediction"),
-    "induction": ("attention", "all_heads", "laboratory", "feed_forward", "prediction"),
+    "smollm2-135m-instruct": ("", "layer_norm"),
+    "minilm": ("", "layer_norm", "prediction"),
+    "induction": ("", "all_heads", "feed_forward", "prediction"),
 }
 NO_PICTURE = ("for_a_class", "corpus", "worked_examples")  # pages that open on words or formulas
 WORDS = ".st-key-page :is(p, input, dt)"  # a page of words alone begins with them

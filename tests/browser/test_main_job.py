@@ -50,13 +50,13 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
     expect(explorer(page)).to_have_attribute("data-query", "2")
     page.get_by_text("Divide scores by").click()
     expect(page.get_by_test_id("effect")).to_contain_text("entropy")
-    page.get_by_text("causal: no future").click()
+    page.get_by_text("Hide the future").click()
     page.get_by_test_id("stage-masked").click()
     expect(explorer(page)).to_have_attribute("data-stage", "masked")
     in_link(page, scale="1.0", mask="causal", head="8", stage="masked", query="2", model="minilm")
     expect(page.get_by_test_id("legend")).to_contain_text("masked")
 
-    copy = open_page("/attention?" + urlsplit(page.url).query, on=fresh_page())
+    copy = open_page("/?" + urlsplit(page.url).query, on=fresh_page())
     expect(box(copy)).to_have_value(SENTENCE)
     expect(explorer(copy)).to_have_attribute("data-ready", "true")
     for name in ("head", "stage", "query", "key"):
@@ -95,7 +95,7 @@ def test_the_view_is_kept_across_pages(open_page: Callable[..., Page]) -> None:
     open_by_menu(page, "Explore")
     expect(page.get_by_role("heading", name="The attention visualizer")).to_be_visible()
     expect(box(page)).to_have_value("Anna saw the red bag")
-    open_by_menu(page, "Attention, step by step")
+    open_by_menu(page, "Explore")
     expect(explorer(page)).to_have_attribute("data-head", "1")
     expect(box(page)).to_have_value("Anna saw the red bag")
 
@@ -107,15 +107,15 @@ def test_the_menu_and_the_keyboard_stay_while_pages_change(open_page: Callable[.
     menu.evaluate_all("links => { window.menuBefore = links; }")
     link = menu.get_by_text("Library")
     link.press("Enter")
-    expect(page.get_by_role("heading", name="Questions, and where", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Library", level=1)).to_be_visible()
     expect(link).to_be_focused()
     expect(link).to_have_attribute("aria-current", "page")
-    open_by_menu(page, "Glossary")
+    open_by_menu(page, "Papers")
     expect(link).to_have_attribute("aria-current", "true")
     foot = page.locator(".st-key-path")
-    foot.get_by_role("link", name="← Results of papers").press("Enter")
-    expect(page.get_by_role("heading", name="Results of papers", level=1)).to_be_visible()
-    expect(foot.get_by_role("link", name="← Worked examples")).to_be_focused()
+    foot.get_by_role("link", name="← Worked examples").press("Enter")
+    expect(page.get_by_role("heading", name="Worked examples", level=1)).to_be_visible()
+    expect(foot.get_by_role("link", name="← Library")).to_be_focused()
     assert menu.evaluate_all(
         "links => links.length > 0 && links.every((link, at) => link === window.menuBefore[at])"
     )
@@ -139,7 +139,7 @@ def test_a_page_that_is_opened_adds_one_entry_to_the_history(
     before = page.evaluate("history.length")
     page.evaluate(COUNT_REPLACED)
     open_by_menu(page, "All heads")
-    expect(shown_view(page)).to_have_value("Grid")
+    expect(shown_view(page)).to_have_value("Maps")
     expect(page).to_have_url(
         re.compile(r"/all_heads\?text=Anna\+saw(&|$)")
     )  # the link's mark is gone

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import choose, show
+from tests.browser.controls import show
 from tests.legible import PICTURE, STILL
 from viz.state.navigation import PLACES
 
@@ -159,16 +159,13 @@ def test_a_picture_has_its_place_in_each_frame_until_it_is_drawn(
 ) -> None:
     held = 0
     for address, clicks in {
-        "layer_norm": [
-            lambda: choose(page, "Stage", "Input"),
-            lambda: show(page, "Where it stands"),
-        ],
-        "all_heads": [lambda: show(page, "Leave one out"), lambda: show(page, "Grid")],
+        "positions": [lambda: show(page, "The table"), lambda: show(page, "Word order")],
+        "all_heads": [lambda: show(page, "Leave one out"), lambda: show(page, "Maps")],
         "attention": [
             lambda: page.get_by_text("Divide scores by").click(),
             lambda: show(page, "What does it carry?"),
         ],
-        "prediction": [lambda: show(page, "Layer by layer"), lambda: show(page, "The next token")],
+        "vectors": [lambda: show(page, "Nearest tokens"), lambda: show(page, "Look-up")],
     }.items():
         open_page(f"/{address}")
         page.evaluate(STILL)
@@ -188,7 +185,7 @@ def test_at_200_per_cent_no_button_lies_on_the_work_bar(
     page: Page, open_page: Callable[..., Page]
 ) -> None:
     page.set_viewport_size({"width": 720, "height": 450})
-    for address in ("attention", "encoder_decoder"):
+    for address in ("", "encoder_decoder"):
         open_page(f"/{address}")
         page.evaluate(STILL)
         keys = page.locator(".st-key-keys").bounding_box()

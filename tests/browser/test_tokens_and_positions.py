@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import more, show
+from tests.browser.controls import choose, more, show
 
 
 def type_into(page: Page, label: str, text: str) -> None:
@@ -22,12 +22,10 @@ def test_from_tokens_to_two_sentences(open_page: Callable[..., Page]) -> None:
     show(page, "Step by step")
     steps = page.get_by_role("list", name="Steps").get_by_role("listitem")
     expect(steps.last).to_contain_text("spelled in bytes")
-    expect(
-        page.get_by_text("Check: the last row is what the tokenizer itself makes")
-    ).to_be_visible()
+    expect(page.get_by_text("✓ the tokenizer's own tokens")).to_be_visible()
     show(page, "Two tokenizers")
-    expect(page.get_by_text("The vocabulary has 50,257 tokens.")).to_be_visible()
-    show(page, "Look-up")
+    expect(page.get_by_text("30,522 in the vocabulary")).to_be_visible()
+    open_page("/vectors", model="stories", text="a 🦊 <b>saw</b> the ball")
     behind = more(page, "tokens-look-up-picture")
     expect(behind.get_by_text("differs from the row by at most 0, and")).to_be_visible()
     page.keyboard.press("Escape")
@@ -39,25 +37,11 @@ def test_from_tokens_to_two_sentences(open_page: Callable[..., Page]) -> None:
     expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(2)
 
 
-@pytest.mark.walk
-def test_a_longer_window_has_a_longer_bar(open_page: Callable[..., Page]) -> None:
-    page = open_page("/tokens", model="stories", text="Tom saw a red ball near the old house")
-    show(page, "Windows")
-    expect(page.get_by_text("Windows of 4 tokens, 2 apart.")).to_be_visible()
-    page.get_by_role("slider", name="Length").press("ArrowRight")
-    expect(page.get_by_text("Windows of 5 tokens, 2 apart.")).to_be_visible()
-    page.get_by_role("slider", name="Stride").press("ArrowRight")
-    expect(page.get_by_text("Neighbouring windows share 2 tokens.")).to_be_visible()
-
-
 def test_order_is_lost_with_the_mask_lifted(open_page: Callable[..., Page]) -> None:
     page = open_page("/positions", model="stories")
-    sentence = page.get_by_role("textbox", name="Your sentence", include_hidden=True)
-    expect(sentence).to_be_hidden()  # it plays no part here
-    expect(page.get_by_text("Off, mask lifted: largest difference")).to_contain_text("equal")
-    expect(page.get_by_text("Positions off: largest difference")).to_contain_text("different")
-    show(page, "No mask")
-    expect(page.get_by_text("Off, mask lifted: the last state of each token")).to_be_visible()
+    picture = page.locator(".js-plotly-plot")
+    expect(picture.get_by_text("Off, mask lifted: up to")).to_contain_text("equal")
+    expect(picture.get_by_text("Positions off: up to")).to_contain_text("different")
     type_into(page, "Its words reordered", "tiger chased dog")
     expect(page.get_by_text("Only in the first")).to_be_visible()
 
@@ -68,14 +52,13 @@ def test_every_kind_of_positions(open_page: Callable[..., Page]) -> None:
     show(page, "The table")
     expect(page.get_by_text("These are the positions of Stories.")).to_be_visible()
     for kind, width in (("Sinusoidal", "width of 128"), ("Rotary", "head width of 32")):
-        show(page, kind)
+        choose(page, "Kind of positions", kind)
         expect(page.get_by_text(width)).to_be_visible()
-    show(page, "Curves")
+    choose(page, "Picture", "Curves")
     expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(3)
     show(page, "How alike")
     expect(page.locator(".js-plotly-plot .heatmaplayer image")).to_be_visible()
     show(page, "Added to the tokens")
-    expect(page.get_by_role("textbox", name="Your sentence")).to_be_visible()
     expect(more(page, "positions-sum-picture")).to_contain_text("differs from the first state")
 
 
@@ -90,5 +73,3 @@ def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[...
         title = option.inner_text()
         option.click()
         expect(page.locator("strong").filter(has_text=title)).to_be_visible()
-    page.get_by_text("The idea, in words").click()
-    expect(page.locator(".katex").first).to_be_visible()

@@ -89,7 +89,7 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     page = open_page("/training")
     expect(player(page)).to_have_attribute("data-ready", "true")
     play = page.get_by_test_id("play")
-    assert player(page).evaluate(PLAY_UNTIL, "300") == "⏸ Pause"
+    assert player(page).evaluate(PLAY_UNTIL, "300") == "Pause"
     expect(play).to_have_text("▶ Play")
     expect(player(page)).to_have_attribute("data-step", "300")
     page.get_by_test_id("slider").press("Home")
@@ -125,7 +125,8 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
 def test_a_model_is_trained_here_to_the_end_and_another_is_stopped(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/training", show="Train one here")
+    page = open_page("/training")
+    page.get_by_role("button", name="Train one here").click()
     page.get_by_role("radio", name="200", exact=True).click()
     page.get_by_role("button", name="Train", exact=True).click()
     bar = page.get_by_test_id("stProgress")
@@ -175,7 +176,7 @@ def test_a_record_of_ones_own_stands_beside_a_shipped_run_under_one_slider(
 
 
 @pytest.mark.walk
-def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
+def test_the_idea_and_the_tiny_numbers_are_drawn(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/training")
@@ -196,23 +197,13 @@ def test_the_idea_by_hand_the_claims_and_a_recurrent_network_are_drawn(
     show(page, "Tiny numbers")
     expect(page.get_by_text("The most probable word, and the loss.")).to_be_visible()
     show(page, "Live")
-    show(page, "Is a GRU as good?")
-    expect(page.locator(".js-plotly-plot", has_text="GRU: 19 steps")).to_be_visible()
-    page.get_by_role("slider").first.press("ArrowRight")  # where the path begins
-    expect(page.locator(".js-plotly-plot", has_text="GRU: 18 steps")).to_be_visible()
-    expect(page.get_by_text("the GRU takes 18 of its steps, attention 1")).to_be_visible()
-    show(page, "Claims")
-    expect(page.get_by_text("These runs contradict the claim")).to_be_visible()  # of the norm
-    above = page.get_by_text("its band reaches from the lowest to the highest seed")
-    names = page.locator(".js-plotly-plot .legend", has_text="8 layers, without")
-    expect(names).to_be_visible()
-    page.evaluate(STILL)
-    words, drawn = above.bounding_box(), names.bounding_box()
-    assert words is not None
-    assert drawn is not None
-    assert (
-        0 <= drawn["y"] - words["y"] - words["height"] <= 50
-    )  # no room for rows it has on a phone alone
-    page.get_by_role("radio", name="Dropout", exact=True).click()
-    expect(page.locator(".js-plotly-plot", has_text="dropout 0.2, its own rows")).to_be_visible()
-    expect(page.get_by_text("These runs support the claim")).to_be_visible()
+
+
+@pytest.mark.walk
+def test_a_training_forms_by_itself_from_its_first_step(fresh_page: Callable[..., Page]) -> None:
+    page = fresh_page(reduced_motion="no-preference")
+    page.goto("/training")
+    expect(player(page)).to_have_attribute("data-step", "100")
+    expect(page.get_by_test_id("play")).to_have_text("Pause")
+    expect(player(page)).to_have_attribute("data-step", "1000")
+    expect(page.get_by_test_id("play")).to_have_text("▶ Play")

@@ -16,7 +16,7 @@ WRITE_DOWN_VIOLATIONS = """() => {
 def test_the_browser_itself_refuses_what_the_policy_forbids(
     open_page: Callable[..., Page], troubles: list[str]
 ) -> None:
-    page = open_page("/glossary")
+    page = open_page("/library")
     page.evaluate(WRITE_DOWN_VIOLATIONS)
     page.evaluate(
         """() => {
@@ -40,6 +40,6 @@ def test_the_browser_itself_refuses_what_the_policy_forbids(
 def test_a_page_opened_at_its_own_address_logs_no_error(
     open_page: Callable[..., Page], troubles: list[str]
 ) -> None:
-    page = open_page("/glossary")
-    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
+    page = open_page("/library")
+    expect(page.get_by_role("heading", name="Library")).to_be_visible()
     assert troubles == []

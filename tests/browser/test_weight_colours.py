@@ -214,9 +214,9 @@ PLACES = """(plot, last) => {
 @pytest.mark.parametrize(
     ("path", "view"),
     [
-        ("/training", {"show": "Untrained beside trained"}),
-        ("/all_heads", {"show": "From word to word", "head": 3}),
-        ("/all_heads", {"show": "Averages and rollout"}),
+        ("/compare", {"show": "Untrained"}),
+        ("/all_heads", {"show": "Word to word", "head": 3}),
+        ("/compare", {"show": "Averages"}),
     ],
 )
 def test_every_weight_of_a_page_has_the_colour_of_the_scale(

@@ -11,7 +11,7 @@ from tests.legible import STILL
 
 
 def step(page: Page) -> Locator:
-    return page.get_by_role("combobox", name="Step")
+    return page.get_by_role("radiogroup", name="Step")
 
 
 def number(page: Page) -> Locator:
@@ -65,6 +65,7 @@ def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back
 ) -> None:
     page = open_page("/worked_examples", example="softmax-of-three", step=2)
     expect(number(page)).to_have_text("27.2153")
+    page.get_by_role("button", name="Change the numbers").click()
     choose_first_cell(page)
     type_into_cell(page, "5")
     expect(number(page)).to_have_text("173.1688")  # e^5 + e^-1.5 + e^3.2
@@ -77,35 +78,32 @@ def test_a_cell_that_is_edited_changes_the_steps_and_the_notes_numbers_come_back
 
 
 @pytest.mark.walk
-def test_an_erratum_leads_to_the_step_that_holds_it(open_page: Callable[..., Page]) -> None:
-    page = open_page("/worked_examples")
-    page.get_by_role("tab", name="Errata in the notes").click()
-    page.get_by_role("button", name="See it in “Layer norm").first.click()
-    page.wait_for_url(lambda url: "layer-norm-by-hand" in url)
-    told = page.get_by_text("The notes give a different result in 1 of 4 figures")
-    expect(told).to_contain_text("−3 / 2.236 is −1.34")
-
-
-@pytest.mark.walk
-def test_a_figure_leads_to_what_the_notes_are(open_page: Callable[..., Page]) -> None:
-    page = open_page("/")
-    show(page, "Tiny numbers")
-    expect(page.get_by_text(": “Q(the)=K(the)=V(the)")).to_be_visible()
-    page.get_by_role("link", name="What the notes are →").click()
-    expect(page.get_by_role("heading", name="Worked examples")).to_be_visible()
-    expect(page.get_by_text("five sets of study notes")).to_be_visible()
-    page.get_by_role("tab", name="Step by step").click()
+def test_an_erratum_leads_to_the_step_that_holds_it_and_the_step_to_the_errata(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page("/worked_examples", example="layer-norm-by-hand", show="Errata")
+    erratum = page.locator("article", has_text="−3 / 2.236 is −1.34").first
+    erratum.get_by_role("link", name="Layer norm").click()
+    page.wait_for_url(lambda url: "layer-norm-by-hand" in url and "step=5" in url)
+    expect(page.locator("td.erratum")).to_have_count(1)
+    expect(page.get_by_text("−3 / 2.236 is −1.34")).to_be_visible()
+    page.get_by_role("link", name="Errata of the notes").click()
+    expect(page.locator("article").first).to_be_visible()
+    expect(page.get_by_text("five sets of study notes")).to_be_attached()
+    page.get_by_role("radio", name="Step by step").click()
     expect(step(page)).to_be_visible()
     page.wait_for_url(lambda url: "show" not in parse_qs(urlsplit(url).query))
 
 
 @pytest.mark.walk
 def test_a_teaching_page_leads_to_its_example(open_page: Callable[..., Page]) -> None:
-    page = open_page("/")
+    page = open_page("/prediction")
     show(page, "Tiny numbers")
     page.get_by_role("link", name="Change its numbers →").click()
     expect(page.get_by_role("heading", name="Worked examples")).to_be_visible()
-    page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("example") == ["the-cat-sat"])
+    page.wait_for_url(
+        lambda url: parse_qs(urlsplit(url).query).get("example") == ["most-probable-word"]
+    )
 
 
 @pytest.mark.walk

@@ -98,7 +98,7 @@ def is_ready(port: int) -> bool:
         return False
 
 
-def draw(session: ClientConnection, page: str = "glossary") -> None:
+def draw(session: ClientConnection, page: str = "library") -> None:
     """Asks for a page and reads it."""
     ask(session, page)
     ended = False
@@ -169,7 +169,7 @@ def a_session_that_reads_nothing(server: Server, open_: ExitStack) -> None:
     reader = open_.enter_context(server.socket(takes=4_096))
     reader.sendall(f"GET /_stcore/stream HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode())
     assert b" 101 " in reader.recv(4_096, socket.MSG_PEEK)
-    asked = BackMsg(rerun_script=ClientState(page_name="glossary")).SerializeToString()
+    asked = BackMsg(rerun_script=ClientState(page_name="library")).SerializeToString()
     frame = bytes([0x82, 0x80 | len(asked), 0, 0, 0, 0]) + asked  # masked with nothing
     for _ in range(20):
         reader.sendall(frame)
@@ -189,7 +189,7 @@ def half_a_file(server: Server, open_: ExitStack) -> None:
     set_ = answered(server.port, "/_stcore/health").headers["set-cookie"]
     (cookie,) = re.findall(r"_streamlit_xsrf=([^;]+)", set_)
     with server.session() as session:
-        ask(session, "glossary")
+        ask(session, "library")
         message = ForwardMsg.FromString(session.recv(timeout=PATIENCE, decode=False))
         own = message.new_session.initialize.session_id
         sends = open_.enter_context(server.socket())

@@ -41,7 +41,7 @@ def test_a_view_that_breaks_says_so_in_its_place_and_the_others_work(
     assert SECRET not in repr(app)
     assert broken_parts == [error]
     assert typed(app) == TYPED
-    show = next(views for views in app.selectbox if views.label == "Show")
+    show = next(views for views in app.segmented_control if views.label == "Show")
     show.set_value("Two tokenizers").run()
     assert told(app) == ""
     broken_parts.clear()

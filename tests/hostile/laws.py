@@ -19,7 +19,7 @@ from tests.csv_reading import read_matrix_csv
 from tests.hostile.attacks import FORMULAS, hidden_in
 from viz.explorer.message import payload
 from viz.explorer.packing import packed
-from viz.figures.bars import next_tokens, weights_row
+from viz.figures.bars import WrittenStep, next_tokens, written_steps
 from viz.figures.heatmap import Axis, heatmap
 from viz.notation.labels import LONGEST, plotly_label, token_label
 from viz.notation.markdown import plain
@@ -103,7 +103,11 @@ def pictures_are_text(trace: Trace, place: str, head: int, which: int) -> None:
             blocked = None if attention.mask is None else ~attention.mask
             figure_is_text(heatmap(weights, **axes, quantity="weight", blocked=blocked))
         case 1:
-            figure_is_text(weights_row(weights[-1], keys))
+            steps = [
+                WrittenStep([key], [float(share)])
+                for key, share in zip(keys, weights[-1], strict=True)
+            ]
+            figure_is_text(written_steps(steps, chosen=0))
         case 2:
             shown = [token_label(text) for text in keys[:8]]
             figure_is_text(next_tokens(shown, weights[-1, :8].tolist(), None))

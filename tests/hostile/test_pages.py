@@ -13,9 +13,7 @@ from viz.state.navigation import PAGES
 TEXT = " ".join(SHORT) + " the cat"
 WITHOUT = (
     "worked_examples",
-    "glossary",
     "training",
-    "examples",
     "library",
     "experiments",
     "papers",

@@ -14,6 +14,8 @@ from streamlit.testing.v1.element_tree import Widget, WidgetList
 
 from model import Model
 from viz.state.engine import engine
+from viz.state.navigation import HOME, entry
+from viz.views.experiments.experiments import experiments
 
 PAGES = Path(__file__).resolve().parents[2] / "pages"
 # Texts that could break a view: one letter, everything that a page could obey, and a long one.
@@ -22,8 +24,8 @@ ODD_TEXTS = (
     "<b>x</b> &lt; <script>alert(1)</script> *a* $x^2$ :red[r] `c` #000001 🦊 \u202e\u200b \x07 abc",
     "word " * 600,
 )
-KINDS = ("segmented_control", "pills", "radio", "selectbox", "multiselect", "slider", "number_input",
-         "text_input", "text_area")  # fmt: skip
+KINDS = ("segmented_control", "pills", "radio", "selectbox", "multiselect", "slider", "select_slider",
+         "number_input", "text_input", "text_area")  # fmt: skip
 
 
 def visit(page: str, **parameters: str) -> AppTest:
@@ -57,16 +59,34 @@ def press(app: AppTest, label: str) -> AppTest:
 
 def shows(app: AppTest) -> list[Any]:
     """The control that chooses a view, if the page has views: side by side, or in a list."""
-    return [one for one in (*app.segmented_control, *app.selectbox) if one.label == "Show"]
+    names = ("Show", "Colour by")
+    return [one for one in (*app.segmented_control, *app.selectbox) if one.label in names]
 
 
 def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
-    """The view that a page opens on, then each of the others, by name; "" where a page is one view."""
+    """The view that a page opens on, then each of the others, by name; "" where a page is one view. Those of
+    Explore are drawers, which links open."""
     (row,) = shows(app) or [None]
     yield row.value if row else "", app
+    if Path(app._script_path).name == "experiments.py":  # its cards are links
+        for one in experiments():
+            app.query_params["show"] = one.show
+            app.run()
+            assert not app.exception
+            yield one.show, app
     for view in [view for view in (row.options if row else ()) if view != row.value]:
-        choose(app, "Show", view)
+        choose(app, row.label, view)
         yield view, app
+    yield from drawers(app)
+
+
+def drawers(app: AppTest) -> Iterator[tuple[str, AppTest]]:
+    """Those of Explore, by name; none on another page."""
+    for drawer in entry(HOME).variants if app.session_state["page"] == HOME else ():
+        app.query_params["show"] = drawer
+        app.run()
+        assert not app.exception
+        yield drawer, app
 
 
 def said(app: AppTest) -> str:

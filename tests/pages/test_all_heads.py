@@ -1,10 +1,11 @@
-"""All heads: every view on every model, its numbers, its clicks, and texts that could break it."""
+"""Heads and the sheet of one: every view on every model, its numbers, and texts that could break it."""
 
 import json
 import re
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,14 +30,15 @@ from model.profile.shipped import shipped_profile
 from model.serving.engine import Request
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
-from tests.pages.reading import control, named, numbers, own, said, tables, traces, visit, walk
+from tests.pages.reading import control, numbers, own, said, shows, tables, traces, visit, walk
+from viz.notation.head_labels import SHORT
 from viz.notation.numbers import led_by
 from viz.shell import background
 from viz.views.all_heads.matrices import compare_one
 from viz.views.all_heads.writing import TITLE
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
-JOINED = "How are they joined?"
+JOINED = "Joined"
 ALIKE, _ = led_by([""] * 8, np.zeros(8), decimals=3)
 MISSING = re.compile(r"\b(nan|inf)\b")
 
@@ -45,37 +47,79 @@ def opened(show: str, **parameters: str) -> AppTest:
     return visit("all_heads", **{"model": "stories", "text": TEXT, "show": show} | parameters)
 
 
+def sheet(show: str, **parameters: str) -> AppTest:
+    """The screen of one head."""
+    return visit("head", **{"model": "stories", "text": TEXT, "show": show} | parameters)
+
+
 def test_every_view_draws_the_heads_of_each_kind_of_sublayer() -> None:
     """The first kind: test_every_view.py."""
     translator = own("translate-en-fr")
     text = sentence(translator)
     for family in families(translator.trace(text))[1:]:
-        grid = opened("Grid", model=translator.name, text=text)
+        grid = opened("Maps", model=translator.name, text=text)
         control(grid, "Heads of").set_value(family).run()
         for view, app in walk(grid):
-            kinds = [one.value for one in app.segmented_control if one.label == "Heads of"]
+            kinds = [one.value for one in app.selectbox if one.label == "Heads of"]
             assert kinds in ([], [family]), view
             assert not MISSING.search(said(app)), view
 
 
-def test_the_ranking_names_the_head_with_the_highest_score() -> None:
-    app = opened("Ranking")
-    assert "Highest here: **L0H1** with 0.7" in said(app)
-    control(app, "Rank by").set_value("induction").run()
+def test_the_scores_name_the_head_that_has_most() -> None:
+    app = opened("Pattern")
+    assert "**L0H1** with 0.7" in said(app)
+    control(app, "Score").select("Induction").run()
     assert "too few to" in said(app)
     frame = tables(app)[0]
-    assert list(frame["Induction"]) == sorted(frame["Induction"], reverse=True)
-    app = opened("Ranking", text="the cat saw a dog", model="stories")
+    assert len(frame) == 8
+    app = opened("Pattern", text="the cat saw a dog", model="stories")
     assert NOTHING_COMES_BACK in said(app)
-    app = opened("Ranking", text="cat dog mat hat cup cat dog mat hat cup cat")
-    control(app, "Rank by").set_value("induction").run()
+    app = opened("Pattern", text="cat dog mat hat cup cat dog mat hat cup cat")
+    control(app, "Score").select("Induction").run()
     assert ": L1H2, L1H3, L1H1 and 1 more." in said(app)
-    control(app, "Rank by").set_value("next").run()
+    control(app, "Score").select("Next token").run()
     assert f"{ALIKE} with 0.000" in said(app)
 
 
+def test_the_list_has_the_heads_from_the_most_down_and_names_their_jobs() -> None:
+    app = opened("Pattern")
+    frame = tables(app)[0]
+    control(app, "Show as").set_value("List").run()
+    (bars,) = [one for one in pictures(app)[0]["data"] if one.get("name") == "heads"]
+    shown = numbers(bars["x"])
+    assert shown.tolist() == sorted(frame["Previous token"], reverse=True)
+    rows = pictures(app)[0]["layout"]["yaxis"]["ticktext"]
+    assert any(row.endswith("previous") for row in rows)
+
+
+def test_the_numbers_over_a_corpus_are_the_profiles_own() -> None:
+    app = opened("Over a corpus")
+    profile = shipped_profile("stories")
+    assert profile is not None
+    frame = tables(app)[0]
+    for title, column in (("Previous token", "previous"), ("Entropy", "entropy")):
+        expected = [
+            profile.heads.set_index(["layer", "head"])[column][(f"decoder.{layer}.self", head)]
+            for layer in range(2)
+            for head in range(4)
+        ]
+        assert frame[title].to_numpy(float) == pytest.approx(np.array(expected, float))
+        control(app, "Measure").select(title).run()
+        assert f"{max(expected):.2f}" in said(app)
+
+
+def test_only_a_model_with_a_profile_has_numbers_over_a_corpus() -> None:
+    (views,) = shows(opened("Maps", model="notes-second-class", text="A cat"))
+    assert "Over a corpus" not in views.options
+    assert "Your corpus" in views.options
+
+
+def pictures(app: AppTest) -> list[dict[str, Any]]:
+    return [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
+
+
 def test_all_heads_go_through_w_o_and_through_the_identity() -> None:
-    app = opened(JOINED, place="decoder.1.self", head="2", query="4")
+    app = sheet(JOINED, place="decoder.1.self", head="2", query="4")
     trace = own("stories").trace(TEXT)
     attention = trace.find("decoder.1.self")
     assert "chosen head, L1H2." in said(app)
@@ -87,7 +131,7 @@ def test_all_heads_go_through_w_o_and_through_the_identity() -> None:
     assert recorded == pytest.approx(added, abs=1e-5)
     assert f"all {len(added)} numbers" in said(app)
     assert total == pytest.approx(recorded, abs=1e-4)
-    control(app, "W_O").set_value("The identity").run()
+    control(app, "W_O").select("The identity").run()
     total, recorded = (numbers(one["z"])[0] for one in traces(app)[-2:])
     assert total == pytest.approx(np.concatenate(strips), abs=1e-5)
     assert recorded == pytest.approx(added, abs=1e-5)
@@ -99,41 +143,42 @@ def test_where_no_identity_fits_w_o_the_page_says_so(monkeypatch: pytest.MonkeyP
         raise ValueError("no identity does so")
 
     monkeypatch.setattr(Merged, "by_identity", refuse)
-    app = opened(JOINED, model=name_of("llama"), text="the cat")
-    control(app, "W_O").set_value("The identity").run()
+    app = sheet(JOINED, model=name_of("llama"), text="the cat")
+    control(app, "W_O").select("The identity").run()
     assert "identity does so" in said(app)
     assert not re.search(r"own \d+ numbers", said(app))
 
 
 def test_heads_that_share_keys_are_said_to() -> None:
     grouped = {"model": name_of("llama"), "text": "the cat"}
-    assert "2 heads of keys" in said(opened("Grid", **grouped))
-    assert "2 heads of keys" in said(visit("all_heads", show=JOINED, **grouped))
-    assert "heads of keys" not in said(opened("Grid"))
+    assert "2 heads of keys" in said(opened("Maps", **grouped))
+    assert "2 heads of keys" in said(visit("head", show=JOINED, **grouped))
+    assert "heads of keys" not in said(opened("Maps"))
 
 
 def test_equal_heads_share_the_first_place() -> None:
-    app = opened("From word to word", query="0", key="0")  # the first token sees itself alone
+    app = opened("Word to word", query="0", key="0")  # the first token sees itself alone
     assert f"{ALIKE} put" in said(app)
 
 
 def test_two_words_pick_the_weight_of_every_head() -> None:
-    app = opened("From word to word", query="12", key="1")
+    app = opened("Word to word", query="12", key="1")
     trace = own("stories").trace(TEXT)
     weights = [one.weights(head)[12, 1] for one in trace.attention for head in range(one.heads)]
     assert f"{max(weights):.3f}" in said(app)
     assert f"all {len(weights)} heads is {np.mean(weights):.3f}." in said(app)
-    control(app, "Key token").set_value(0).run()
+    control(app, "To").set_value(0).run()
     assert f"{max(one.weights(h)[12, 0] for one in trace.attention for h in range(4)):.3f}" in said(
         app
     )
-    control(app, "Query token").set_value(3).run()
-    control(app, "Key token").set_value(9).run()
+    control(app, "From").set_value(3).run()
+    control(app, "To").set_value(9).run()
     assert "the mask forbids" in said(app)
 
 
 def test_the_parts_of_the_logit_are_listed_and_add_up_to_it() -> None:
-    app = opened("What heads write")
+    app = opened("What it writes")
+    control(app, "Measure").select("Effect on a logit").run()
     trace = own("stories").trace(TEXT)
     frame = tables(app)[0]
     assert frame[TITLE].sum() == pytest.approx(trace.logits[-1].max(), abs=1e-4)
@@ -141,27 +186,27 @@ def test_the_parts_of_the_logit_are_listed_and_add_up_to_it() -> None:
 
 
 def test_an_encoder_has_no_logit_and_the_page_says_who_has() -> None:
-    app = opened("What heads write", model="minilm", text="the cat saw the cat")
+    app = opened("What it writes", model="minilm", text="the cat saw the cat")
     assert app.info[0].value.startswith("MiniLM")
     assert any("House GPT" in button.label for button in app.button)
 
 
 def test_ablation_shows_what_a_pass_without_each_head_says() -> None:
     app = opened("Leave one out")
+    control(app, "Measure").select("Probability of the next token").run()
     assert re.search(r"\*\*L0H1\*\* [^*]* \*\*·Hill\*\* [^.]* 0\.99", said(app))
-    app.segmented_control[-1].set_value("List").run()
     frame = tables(app)[0]
     assert len(frame) == 8
-    assert frame["head left out"][0] == "L0H1"
+    assert frame["head"][int(frame["change"].abs().argmax())] == "L0H1"
 
 
 def test_hovering_over_a_head_shows_the_digits_that_single_precision_settles() -> None:
     app = opened("Leave one out", model="house-gpt")
     assert 1e-4 < rounding(own("house-gpt").trace(TEXT)) < 2e-4
-    for measure, most in (("probability", 3), ("logit", 3), ("loss", 3)):
-        control(app, "Measure").set_value(measure).run()
+    for measure in ("Probability of the next token", "Its logit", "Loss of the text"):
+        control(app, "Measure").select(measure).run()
         words = hovered(app)
-        assert {len(word.partition(".")[2]) for word in words} == {most}
+        assert {len(word.partition(".")[2]) for word in words} == {3}
 
 
 def hovered(app: AppTest) -> list[str]:
@@ -218,28 +263,11 @@ def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_foun
     assert "Without **" in said(app)
 
 
-def test_the_second_sentence_and_the_second_model_join_the_link() -> None:
-    second = "the cat saw the dog"
-    app = opened("Two sentences or models", second_text=second)
-    assert named(app.text_input, "all-heads-second-text").value == second
-    app = opened("Two sentences or models", second_model="minilm")
-    assert "of minilm" in said(app)
-    app = opened("Two sentences or models", second_text="   ")
-
-
-def test_means_and_rollout_are_said_not_to_be_the_models_own() -> None:
-    app = opened("Averages and rollout")
-    for picture in ("Mean of all heads", "Rollout"):
-        control(app, "Picture").set_value(picture).run()
-        assert len(app.warning) == 1
-    assert np.isfinite(tables(app)[0].iloc[:, 1:].to_numpy(float)).all()
-
-
 def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
     model = own("stories")
     trace = model.trace(TEXT)
     made = head_matrices(model, trace, "decoder.1.self", 3)
-    app = opened("What do its matrices do?", place="decoder.1.self", head="3")
+    app = sheet("Matrices", place="decoder.1.self", head="3")
     found = looking(model, trace, made).product
     words = [token.text.strip() for token in trace.tokens]
     row, column = np.unravel_index(found.argmax(), found.shape)
@@ -248,10 +276,10 @@ def test_the_sentences_about_a_heads_matrices_tell_their_numbers() -> None:
     assert words[row] in said(app)
     assert words[column] in said(app)
     assert f"itself is {found[same].mean():.2f}".replace("-", "−") in said(app)
-    control(app, "Picture").set_value("W_V · W_O").run()
+    control(app, "Matrix").select("W_V · W_O").run()
     factors = writing(model, trace, made, whole=True)
     assert f"copying score is **{copying_score(factors):+.2f}**".replace("-", "−") in said(app)
-    control(app, "Picture").set_value("Composition").run()
+    control(app, "Matrix").select("Composition").run()
     keys = [one for one in compositions_of(made, heads_made(model, trace)) if one.reads == "K"]
     most = max(keys, key=lambda one: one.ratio)
     assert f"L1H3 reads L0H{most.earlier[1]} through its keys, {most.ratio:.3f}" in said(app)
@@ -263,15 +291,15 @@ def test_the_distance_between_rotated_tokens_stays_within_a_shorter_text(
     monkeypatch.setattr("viz.views.all_heads.matrices.FEW", 0)  # as if there were many heads
     monkeypatch.setattr("viz.shell.background.UNASKED", 0)  # which take long to compare
     given = {"model": name_of("llama"), "text": "the cat saw the dog", "place": "decoder.2.self"}
-    app = opened("What do its matrices do?", **given, head="5")
+    app = sheet("Matrices", **given, head="5")
     (before,) = (one for one in app.slider if "the query after it" in one.label)
     far = said(app)
     before.set_value(4).run()
     assert said(app) != far
-    control(app, "Picture").set_value("Composition").run()
+    control(app, "Matrix").select("Composition").run()
     (start,) = (one for one in app.button if one.key == "all-heads-composed-start")
     assert {"L2H5", "18"} <= {*start.label.split()}
-    control(app, "Picture").set_value("W_Q · W_Kᵀ").run()
+    control(app, "Matrix").select("W_Q · W_Kᵀ").run()
     app.text_area[0].set_value("the cat").run()
     assert not app.exception
     assert not app.error
@@ -290,42 +318,31 @@ def test_one_head_is_compared_with_those_of_one_sub_layer_at_a_time() -> None:
 
 
 def test_a_head_of_an_encoder_has_no_matrix_to_the_logits_and_says_so() -> None:
-    app = opened("What do its matrices do?", model="minilm", text="the cat saw a dog")
-    control(app, "Picture").set_value("W_V · W_O").run()
+    app = sheet("Matrices", model="minilm", text="the cat saw a dog")
+    control(app, "Matrix").select("W_V · W_O").run()
     assert "is an encoder" in app.info[-1].value
 
 
-def test_the_labels_of_the_shipped_profile_are_said_and_framed() -> None:
-    app = opened("Grid")
+def test_the_jobs_of_the_shipped_profile_stand_on_the_tiles() -> None:
+    app = opened("Maps")
     found = shipped_profile("stories")
     assert found is not None
-    given = found.labels[found.labels["given"]]
+    given = found.given
     assert f"{found.sums.tokens:,} tokens" in said(app)
-    words, frames = labelled_tiles(app)
-    assert sum(one.count("label: ") for one in words) == len(given)
-    assert frames == 0
-    control(app, "Heads with a label").set_value("previous").run()
-    mine = given[given["label"] == "previous"]
-    assert labelled_tiles(app)[1] == len(mine) > 0
-    for row in mine.itertuples():
-        assert f"L{row.layer.split('.')[1]}H{row.head} {row.score:.2f} (control" in said(app)
-
-
-def labelled_tiles(app: AppTest) -> tuple[list[str], int]:
-    """What hovering over each tile of the grid says, and how many have a dotted frame."""
-    for picture in app.get("plotly_chart"):
-        figure = json.loads(picture.proto.spec)
-        for trace in figure["data"]:
-            if trace.get("name") == "heads":
-                shapes = figure["layout"].get("shapes", ())
-                return trace["text"], sum(one["line"].get("dash") == "dot" for one in shapes)
-    raise AssertionError("no grid")
+    traces = {one.get("name"): one for one in pictures(app)[0]["data"]}
+    assert sum(one.count("label: ") for one in traces["heads"]["text"]) == len(given)
+    first = given.drop_duplicates(["layer", "head"])
+    expected = [""] * 8
+    for row in first.to_dict("records"):
+        expected[4 * int(row["layer"].split(".")[1]) + row["head"]] = SHORT[row["label"]]
+    assert traces["jobs"]["text"] == expected
 
 
 def test_a_model_of_other_weights_has_no_labels() -> None:
-    app = opened("Grid", model="notes-second-class", text="A cat")
-    assert "Heads with a label" not in [box.label for box in app.selectbox]
-    assert "label" not in said(app).lower()
+    app = opened("Maps", model="notes-second-class", text="A cat")
+    names = [one.get("name") for one in pictures(app)[0]["data"]]
+    assert "heads" in names
+    assert "jobs" not in names
 
 
 def heads_made(model: Model, trace: Trace) -> list[HeadMatrices]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from model import Intervention
-from tests.pages.reading import control, said, visit
+from tests.pages.reading import said, visit
 from viz.explorer import Selection
 from viz.explorer.component import explorer
 from viz.explorer.message import HeadClaim
@@ -58,7 +58,3 @@ def test_what_an_example_claims_is_not_said_of_a_changed_run(
     visit("home", **link, scale="1.0")
     assert {claim.title for claim in told} == {"After the change."}
     assert example.look_for not in {claim.text for claim in told}
-    app = visit("prediction", **link | {"show": "Token by token"})
-    assert example.look_for in {claim.text for claim in told}
-    control(app, "Step").set_value(2).run()
-    assert not told

@@ -70,9 +70,7 @@ def norm_names(norm: NormRecord) -> dict[str, torch.Tensor]:
 def test_of_the_heads_through_w_o(model: str, tmp_path: Path) -> None:
     model = name_of(model)
     place, token = "decoder.1.self", 3
-    app = visit(
-        "all_heads", model=model, text=TEXT, show="How are they joined?", place=place, query="3"
-    )
+    app = visit("head", model=model, text=TEXT, show="Joined", place=place, query="3")
     trace, layer = own(model).trace(TEXT), own(model).layer(place)
     found = merged(own(model), trace, place)
     weights = {"output.weight": layer.output.weight, "output.bias": layer.output.bias}

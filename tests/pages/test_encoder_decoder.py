@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.training.alignment import reference_phrase, source_words, target_words
-from tests.pages.reading import own, press, said, tables, visit
+from tests.pages.reading import numbers, own, press, said, tables, visit
 from tools.training.translate import words
 from viz.figures.bars import GivenWord
 from viz.shell.frame import IDEA
@@ -28,7 +28,7 @@ from viz.views.translation.sentences import (
 from viz.views.translation.views import product_in_words
 
 ROOT = Path(__file__).resolve().parents[2]
-VIEWS = ("Translate", "Alignment", "The three attentions", "Your own French")
+VIEWS = ("Translate", "Alignment", "Three attentions", "Your own French")
 TEXT = "the tired doctor opens the red door"
 
 
@@ -74,7 +74,7 @@ def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> No
     app = opened(show="Alignment")
     assert "This head puts **0.99" in said(app)
     assert re.search("“tired doctor”[^.]*“médecin fatigué”", said(app))
-    heads = next(box for box in app.selectbox if box.label.startswith("Layer and head"))
+    heads = next(box for box in app.selectbox if box.label == "Head")
     shares = [float(option.split(": ")[1].split()[0]) for option in heads.options]
     assert shares == sorted(shares, reverse=True)
     assert heads.value == ("decoder.1.cross", 0)
@@ -89,21 +89,23 @@ def test_what_the_grammar_cannot_say_has_no_reference_and_what_differs_is_told()
     assert f"“{' '.join(phrase.french)}”" in said(opened(show="Alignment", text=other))
 
 
-def test_the_layers_are_those_of_the_chosen_attention() -> None:
-    app = opened(show="The three attentions")
-    for name, expected in (
-        ("Encoder self-attention", ["encoder.0.self", "encoder.1.self"]),
-        ("Masked decoder self-attention", ["decoder.0.self", "decoder.1.self"]),
-        ("Cross-attention", ["decoder.0.cross", "decoder.1.cross"]),
-    ):
-        kind = next(box for box in app.segmented_control if box.label == "Which attention")
-        kind.set_value(name).run()
+def test_the_three_maps_are_those_of_the_layer_and_head() -> None:
+    app = opened(show="Three attentions")
+    trace = own("translate-en-fr").trace(TEXT)
+    for place, head in (("decoder.1.cross", 0), ("decoder.0.cross", 3)):
+        box = next(box for box in app.selectbox if box.label == "Head")
+        box.set_value((place, head)).run()
         assert not app.exception
-        layer = next(box for box in app.selectbox if box.label == "Layer")
-        assert layer.value in expected
-        assert len(layer.options) == len(expected)
-        (component,) = [one for one in app.get("bidi_component") if one.key == "explorer"]
-        assert layer.value.encode() in component.proto.SerializeToString()
+        layer = place.split(".")[1]
+        maps = [json.loads(one.proto.spec)["data"][-1]["z"] for one in app.get("plotly_chart")]
+        for cells, name in zip(
+            maps, ("encoder.L.self", "decoder.L.self", "decoder.L.cross"), strict=True
+        ):
+            weights = trace.find(name.replace("L", layer)).weights(head)
+            drawn = numbers(cells).reshape(weights.shape)
+            hidden = np.isnan(drawn)
+            np.testing.assert_allclose(np.where(hidden, 0, drawn), weights, atol=1e-6)
+            assert hidden.any() == (name == "decoder.L.self")
 
 
 def test_french_of_ones_own_is_judged_word_by_word() -> None:
@@ -122,6 +124,18 @@ def test_french_of_ones_own_is_judged_word_by_word() -> None:
     field = next(field for field in app.text_input if field.label == "Your French")
     assert field.value == "le chat noir dort"
     assert "The least expected" not in said(app)
+
+
+def test_before_any_french_is_written_two_words_of_the_models_stand_in_the_english_order() -> None:
+    app = opened(text="the black cat sleeps", show="Your own French")
+    (picture,) = [e for e in app.get("plotly_chart") if "the word in the text" in e.proto.spec]
+    layout = json.loads(picture.proto.spec)["layout"]
+    assert layout["yaxis"]["ticktext"][:4] == ["le", "noir", "chat", "dort"]
+    assert next(field for field in app.text_input if field.label == "Your French").value == ""
+    straight = opened(text="the old house", show="Your own French")  # no words change places
+    (picture,) = [e for e in straight.get("plotly_chart") if "the word in the text" in e.proto.spec]
+    assert json.loads(picture.proto.spec)["layout"]["yaxis"]["ticktext"][0] == "la"
+    assert "The least expected" not in said(straight)
 
 
 def test_a_link_brings_the_target_and_the_other_views_show_it() -> None:
@@ -180,7 +194,7 @@ def test_a_sentence_that_the_translator_can_read_comes_along() -> None:
 def test_another_model_chosen_here_is_told_and_led_to_the_translator() -> None:
     app = opened()
     next(box for box in app.selectbox if box.label == "Model").set_value("stories").run()
-    assert app.info[0].value.startswith("Stories ")
+    assert "Stories " in said(app)
     assert not app.exception
     press(app, f"Open “{TEXT}” in the translator")
     assert marked(app) == "le médecin fatigué"

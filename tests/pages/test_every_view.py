@@ -15,7 +15,7 @@ from tests.hostile.laws import strings
 from tests.model.worked.test_latex import equations, holds, value_of
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.module_facts import contradictions, facts
-from tests.pages.reading import numbers, said, visit
+from tests.pages.reading import drawers, numbers, said, visit
 from tools.words import shows, texts
 from viz.state.navigation import PAGES
 
@@ -26,25 +26,52 @@ WALKS = [
     for model, text in [("house-gpt", "a"), *KINDS.items()]
     if (page.reads and not page.lends) or model == LENT
 ]
-CHANGED = {"laboratory": {"scale": "1.0"}}  # without a change there is little to see
+CHANGED = {"home": {"scale": "1.0"}}  # without a change there is little to see
 # Choices between few within a view: each is made once.
 INNER = ("Picture", "Show as", "Stream", "Values", "Stage")
-LAST = ("Norm", "Layer", "Part of the model")  # choices in a list: the last one is made
-SAYS_WHERE_TO_LOOK = ("tokens", "positions", "feed_forward", "prediction", "shapes_and_cost")
+LAST = (
+    "Norm",
+    "Layer",
+    "Part of the model",
+    "Measure",
+    "Number",
+    "Score",
+    "Matrix",
+    "W_O",
+    "On the right",
+)  # choices in a list: the last one is made
+SAYS_WHERE_TO_LOOK = (
+    "tokens",
+    "vectors",
+    "layer_norm",
+    "stream",
+    "positions",
+    "feed_forward",
+    "prediction",
+    "writing",
+    "shapes_and_cost",
+)
 CHECKED = {  # views that hold their numbers against the model's own
-    "attention": ("Why this score?", "A sum of products", "What does it carry?"),
-    "all_heads": ("Grid", "What heads write", "How are they joined?", "What do its matrices do?",
-                  "Averages and rollout"),
-    "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
-    "feed_forward": ("Contributions",),
-    "prediction": ("Layer by layer", "Token by token", "KV cache", "Which tokens made it?"),
-    "tokens": ("Step by step", "Look-up"),
-    "shapes_and_cost": ("Shapes", "Parameters"),
+    "home": ("Why?", "Carries"),
+    "all_heads": ("Maps", "What it writes"),
+    "head": ("Matrices", "Joined"),
+    "compare": ("Averages",),
+    "layer_norm": ("",),
+    "stream": ("Layer by layer", "Contributions"),
+    "prediction": ("Which tokens made it?",),
+    "writing": ("Token by token", "KV cache"),
+    "tokens": ("Step by step",),
+    "vectors": ("Look-up",),
+    "shapes_and_cost": ("",),
     "model_as_code": ("",),
 }  # fmt: skip
-OF_SOME = {"Experts", "Added to the scores"}  # views of models that have what they show
+OF_SOME = {
+    "Experts",
+    "Added to the scores",
+    "As a chat",
+}  # views of models that have what they show
 DRAWN = ("plotly_chart", "arrow_data_frame", "html", "bidi_component", "info", "latex", "code")
-WORKED = ("layer_norm", "feed_forward", "prediction", "attention", "all_heads")
+WORKED = ("layer_norm", "feed_forward", "prediction", "all_heads")
 HYPHEN = re.compile(r"(?:^|[\s(*|=×·+])-\d")
 NEGATIVE_ZERO = re.compile(r"[-−]0(?:\.0+)?(?![\d.,])")
 MISSING = re.compile(r"\b(?:nan|inf|None)\b")
@@ -74,6 +101,7 @@ def views(page: str, **given: str) -> Iterator[tuple[str, AppTest]]:
             app.selectbox(key=key).select_index(len(app.selectbox(key=key).options) - 1)
             app = app.run()
             yield f"{option}, the last one", app
+    yield from drawers(app)
 
 
 def written(app: AppTest) -> Iterator[str]:
@@ -175,14 +203,14 @@ def test_every_view_is_drawn_and_what_it_prints_is_true(page: str, model: str, t
     listed = next(entry for entry in PAGES if PurePath(entry.file).stem == page)
     for view, app in views(page, **given):
         offered = {option for control in shows(app) for option in control.options}
-        if not offered <= set(listed.views):  # the search lists them
-            wrong["listed"] = sorted(offered - set(listed.views))
+        if not offered <= set(listed.variants):  # the search lists them
+            wrong["listed"] = sorted(offered - set(listed.variants))
         if (
             model == "house-gpt"
-            and page != "encoder_decoder"
-            and set(listed.views) - offered - OF_SOME
+            and page not in ("encoder_decoder", "home")  # whose views are drawers
+            and set(listed.variants) - offered - OF_SOME
         ):
-            wrong["not offered"] = sorted(set(listed.views) - offered - OF_SOME)
+            wrong["not offered"] = sorted(set(listed.variants) - offered - OF_SOME)
         words = said(app)
         found, count = troubles(app, alone=text == "a")
         worked += count

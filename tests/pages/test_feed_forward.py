@@ -1,5 +1,6 @@
-"""The feed-forward page: every view on every model, its numbers, and texts that could break it."""
+"""The pages Feed-forward and Stream: each view on every model, and its numbers."""
 
+import html
 import json
 import re
 
@@ -7,15 +8,16 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.analysis.stream.deep_stack import DeepStack, gradient_sizes
 from model.analysis.stream.feed_forward import bends, strongest
 from model.analysis.stream.stream import contributions, lengths
 from model.loading.registry import models
 from model.trace.trace import Trace
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
-from tests.pages.reading import choose, control, drawn, numbers, own, said, visit
+from tests.pages.reading import choose, control, drawn, numbers, own, said, shows, visit
+from viz.notation.labels import token_label
 from viz.notation.numbers import signed
+from viz.views.feed_forward.stream import settled_at
 
 
 def opened(view: str = "Neurons", model: str = "stories", text: str | None = None) -> AppTest:
@@ -47,15 +49,13 @@ def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(
                 choose(app, "Layer", record.name)
                 expected = record.hidden[:, strongest(record.hidden, 24)]
                 np.testing.assert_allclose(numbers(pictures(app)[0]["z"]), expected, rtol=1e-6)
-                mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
-                assert f"is {signed(f'{mean:.3f}')}, and **{below:.1%}** of" in said(app)
 
 
 def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     app, record = opened(), traced("stories").feed_forward[0]
     choose(app, "Token", 2)
     neuron = int(np.abs(record.hidden[2]).argmax())
-    assert f"largest activation, {neuron}:" in said(app)
+    assert f"largest: neuron {neuron}" in said(app)
     assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 
@@ -70,7 +70,7 @@ def test_it_opens_on_a_neuron_that_the_activation_really_bends(subtests: pytest.
             token, at = np.unravel_index(bent.argmax(), bent.shape)
             assert bent[token, at] > 0.05
             assert control(app, "Token").value == token
-            assert f"changes most here, {listed[at]}:" in said(app)
+            assert f"curve: neuron {listed[at]}" in said(app)
             assert right_side(app, 1) == pytest.approx(
                 float(record.hidden[token, listed[at]]), abs=6e-5
             )
@@ -84,12 +84,12 @@ def test_it_opens_on_a_neuron_that_the_activation_really_bends(subtests: pytest.
 def test_nothing_is_said_of_a_bend_where_relu_cuts_off_or_lets_through() -> None:
     app = opened(model="translate-en-fr")
     assert own("translate-en-fr").config.activation == "relu"
-    assert "changes most" not in said(app)
+    assert "Bent most" not in said(app)
 
 
 def right_side(app: AppTest, number: int) -> float:
-    """What a formula in numbers comes to."""
-    return float(re.split(r"= |\\approx ", app.latex[number].value)[-1].strip("$\n"))
+    """What the numbers of a neuron come to."""
+    return float(re.split(r"= |\\approx ", app.latex[1 + number].value)[-1].strip("$\n"))
 
 
 def pictures(app: AppTest) -> list[dict]:
@@ -98,11 +98,25 @@ def pictures(app: AppTest) -> list[dict]:
     return [next((one for one in spec if one["type"] == "heatmap"), spec[-1]) for spec in specs]
 
 
+def test_the_values_behind_the_curve_are_told(subtests: pytest.Subtests) -> None:
+    for model in ["house-gpt", "llama"]:
+        with subtests.test(model=model):
+            record, app = traced(model).feed_forward[0], opened("On the curve", model=model)
+            mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
+            assert f"is {signed(f'{mean:.3f}')}." in said(app)
+            assert f"**{below:.1%}** of" in said(app)
+
+
+def stream(view: str, model: str = "stories", text: str | None = None) -> AppTest:
+    text = sentence(own(name_of(model))) if text is None else text
+    return visit("stream", model=name_of(model), text=text, show=view)
+
+
 def test_the_bars_are_the_lengths_of_the_contributions(subtests: pytest.Subtests) -> None:
     for model in sorted(models):
         with subtests.test(model=model):
             trace, config = traced(model), own(model).config
-            app = opened("Contributions", model)
+            app = stream("Contributions", model)
             for stack in trace.residual:
                 if len(trace.residual) > 1:
                     choose(app, "Stream", stack)
@@ -112,60 +126,68 @@ def test_the_bars_are_the_lengths_of_the_contributions(subtests: pytest.Subtests
                 choose(app, "Lengths for", 0)
                 np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
                 choose(app, "Lengths for", 1)
+                np.testing.assert_allclose(drawn(app), added.T, rtol=1e-5)
+                choose(app, "Lengths for", 2)
                 np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
             assert ("all contributions differ" in said(app)) is config.norms_input
 
 
-def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() -> None:
-    app = opened("Gradient by depth")
-    before = drawn(app, "scatter", "y", 1)
-    np.testing.assert_allclose(before, gradient_sizes(DeepStack(), shortcuts=False))
-    choose(app, "Norms", "pre")
-    choose(app, "Seed", 1)
-    choose(app, "Blocks", 8)
-    stack = DeepStack(depth=8, norms="pre", seed=1)
-    for at, shortcuts in enumerate((True, False)):
-        expected = gradient_sizes(stack, shortcuts=shortcuts)
-        np.testing.assert_allclose(drawn(app, "scatter", "y", at), expected)
-
-
-def test_dropout_changes_the_weights_in_training_and_nothing_in_evaluation() -> None:
-    app = opened("Dropout")
-    choose(app, "Dropout on", "Attention weights")
-    attention = traced("stories").find(control(app, "Layer").value)
-    weights = attention.weights(control(app, "Head").value)
-    allowed = attention.mask
-    assert allowed is not None
-    choose(app, "Rate p", 0.5)
-    dropped = drawn(app, "heatmap", "z", -1)
-    kept = allowed & (dropped > 0)
-    np.testing.assert_allclose(dropped[kept], 2 * weights[kept], rtol=1e-5)
-    assert (dropped[allowed] == 0).any()
-    choose(app, "Mode", "Evaluation")
-    np.testing.assert_allclose(drawn(app, "heatmap", "z", -1)[allowed], weights[allowed])
-    assert "Nothing changes" in said(app)
-
-
-def test_dropout_has_four_places_each_with_what_it_changes(subtests: pytest.Subtests) -> None:
-    for model in ["stories", "minilm", "translate-en-fr", "llama"]:
+def test_each_cell_holds_what_its_state_would_predict(subtests: pytest.Subtests) -> None:
+    """Compared with the model's own last step on each recorded state."""
+    for model in ["stories", "house-gpt"]:
         with subtests.test(model=model):
-            app = opened("Dropout", model)
-            for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):
-                choose(app, "Dropout on", place)
-                assert re.search(r"stream [^*]* moves by \*\*[\d.]+%\*\*", said(app))
-            assert ("A real pass" in said(app)) == (model == "translate-en-fr")
-            choose(app, "Values", "Mask")
-            assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
-            choose(app, "Values", "Before")
-            record = traced(model).feed_forward[0]
-            traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-            (cells,) = (trace for trace in traces if trace["type"] == "heatmap")
-            assert cells["zmin"] <= numbers(cells["z"]).min()
-            assert (cells["zmin"] == -cells["zmax"]) == (
-                numbers(cells["z"]).min() < -cells["zmax"] / 2
+            text = "Anna gave the ball to Tom"
+            live, app = own(model), stream("Layer by layer", model, text)
+            trace = live.trace(text)
+            (table,) = [
+                one.proto.body for one in app.get("html") if 'class="lens"' in one.proto.body
+            ]
+            rows = re.findall(r"<tr>(.*?)</tr>", table)[1:]
+            assert len(rows) == len(trace.residual["decoder"])
+            for state, row in zip(trace.residual["decoder"], rows, strict=True):
+                shares = softmax(live.unembed(state).astype(np.float64))
+                cells = re.findall(r"--share:([\d.]+)[^>]*>(?:<b>)?([^<]*)", row)
+                best = [token.text for token in live.tokenizer.named(shares.argmax(-1).tolist())]
+                assert [label for _, label in cells] == [
+                    html.escape(token_label(one)) for one in best
+                ]
+                np.testing.assert_allclose(
+                    [float(one) for one, _ in cells], shares.max(-1), atol=1e-3
+                )
+            final = shares[-1].argmax()
+            choose(app, "Probability of", 1)
+            (table,) = [
+                one.proto.body for one in app.get("html") if 'class="lens"' in one.proto.body
+            ]
+            *_, last = re.findall(r"<tr>(.*?)</tr>", table)[1].split("<td")
+            first = softmax(live.unembed(trace.residual["decoder"][0]).astype(np.float64))
+            assert float(re.findall(r"--share:([\d.]+)", last)[0]) == pytest.approx(
+                first[-1, final], abs=1e-3
             )
-            np.testing.assert_allclose(
-                drawn(app, "heatmap", "z", -1),
-                record.hidden[:, strongest(record.hidden, 24)],
-                rtol=1e-6,
-            )
+            assert re.search(r"own output .* (0|\de−\d), over ", said(app))
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    shares = np.exp(logits - logits.max(-1, keepdims=True))
+    return np.asarray(shares / shares.sum(-1, keepdims=True))
+
+
+def test_the_framed_cell_is_where_the_final_token_stays() -> None:
+    assert settled_at([3]) == 0
+    assert settled_at([1, 2, 3]) == 2
+    assert settled_at([3, 2, 3, 3]) == 2
+    app = stream(
+        "Layer by layer", "house-gpt", "Tom Hill saw a red ball. Anna gave the ball to Tom"
+    )
+    (table,) = [one.proto.body for one in app.get("html") if 'class="lens"' in one.proto.body]
+    columns = [
+        re.findall(r"<td.*?</td>", row)[-1] for row in re.findall(r"<tr>(.*?)</tr>", table)[1:]
+    ]
+    at = next(place for place, cell in enumerate(columns) if 'first"' in cell)
+    assert all("<b>" in cell for cell in columns[at:])
+    assert "<b>" not in columns[at - 1]
+
+
+def test_an_encoder_has_no_prediction_and_is_not_asked_for_one() -> None:
+    assert not shows(stream("Layer by layer", "minilm"))
+    assert drawn(stream("Layer by layer", "minilm"), "bar", "y").size

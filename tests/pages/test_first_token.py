@@ -13,7 +13,7 @@ from tests.pages.reading import control, own, said, visit
 pytestmark = pytest.mark.slow
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
-VIEW = "Why the first token?"
+VIEW = "First token"
 
 
 def test_the_sentence_is_that_of_a_plain_loop(subtests: pytest.Subtests) -> None:
@@ -45,7 +45,7 @@ def test_a_text_without_a_sink_is_said_to_have_none() -> None:
 
 def test_the_hidden_token_is_told_by_its_own_run() -> None:
     app = visit("all_heads", model="house-gpt", text=TEXT, show=VIEW)
-    control(app, "Picture").set_value("When it is hidden").run()
+    control(app, "Number").select("When it is hidden").run()
     model = own("house-gpt")
     before, after = (
         model.trace(TEXT, intervention=Intervention(hidden=frozenset(hidden)))
@@ -77,7 +77,7 @@ def test_one_token_alone_is_compared_with_none(subtests: pytest.Subtests) -> Non
 
 def test_a_model_with_learned_sinks_tells_what_they_take() -> None:
     app = visit("all_heads", model="all-stages", text=TEXT, show=VIEW)
-    control(app, "Picture").set_value("The learned sink").run()
+    control(app, "Number").select("The learned sink").run()
     trace = own("all-stages").trace(TEXT)
     taken = []
     for one in trace.attention:
@@ -85,8 +85,8 @@ def test_a_model_with_learned_sinks_tells_what_they_take() -> None:
         rows[0] = False
         taken += [one.sink_weights(head)[rows].mean() for head in range(one.heads)]
     assert f"takes {np.mean(taken):.2f} of the weight" in said(app)
-    control(app, "Picture").set_value("When it is hidden").run()
+    control(app, "Number").select("When it is hidden").run()
     assert "the learned sink +" in said(app)
     assert "with its sink's" in said(app)
     plain = visit("all_heads", model="house-gpt", text=TEXT, show=VIEW)
-    assert "The learned sink" not in control(plain, "Picture").options
+    assert "The learned sink" not in control(plain, "Number").options

@@ -1,17 +1,15 @@
 """The view of the key–value cache: its numbers are those of the passes of each step."""
 
-import json
-
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Trace
-from model.analysis.tokens.live_writing import Choice, shorter_caches
+from model.analysis.tokens.live_writing import Choice, live_writing, shorter_caches
 from model.analysis.tokens.prediction import Sampling
 from model.serving.engine import Request
 from tests.pages.kinds import name_of
-from tests.pages.reading import control, numbers, said, visit
+from tests.pages.reading import choose, numbers, said, traces, visit
 from viz.notation.numbers import difference
 from viz.state.engine import engine
 
@@ -22,9 +20,7 @@ SOURCE = "the black cat sees the dog"
 
 
 def opened(**parameters: str) -> AppTest:
-    return visit(
-        "prediction", **{"model": "stories", "text": TEXT, "show": "KV cache"} | parameters
-    )
+    return visit("writing", **{"model": "stories", "text": TEXT, "show": "KV cache"} | parameters)
 
 
 def passes(app: AppTest, model: str) -> list[Trace]:
@@ -32,11 +28,22 @@ def passes(app: AppTest, model: str) -> list[Trace]:
     target, text = "" if model == "translate-en-fr" else None, app.text_area[0].value
     ids: tuple[int, ...] = ()
     found: list[Trace] = []
-    for _ in range(control(app, "Step").value):
+    for _ in range(len(cells(app))):
         request = Request(model, text, target, continued=ids)
         found.append(engine().trace(request, lambda place: None))
         ids += (int(found[-1].require_prediction().after(-1).argmax()),)
     return found
+
+
+def cells(app: AppTest) -> np.ndarray:
+    """The state of each token's keys, (step, token)."""
+    drawn = traces(app)[0]
+    return numbers(drawn["z"]).reshape(len(drawn["hovertext"]), -1)
+
+
+def bars(app: AppTest) -> list[np.ndarray]:
+    """What each step takes, and the same as it is without the cache or with every token kept."""
+    return [numbers(part["x"]) for part in traces(app)[1:]]
 
 
 def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
@@ -45,22 +52,21 @@ def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
     for model, text in [("stories", TEXT), ("translate-en-fr", SOURCE), ("llama", "the cat saw")]:
         with subtests.test(model=model):
             app = opened(model=name_of(model), text=text)
-            traces = passes(app, name_of(model))
-            decoder = [
-                [one for one in trace.attention if one.stack == "decoder"] for trace in traces
-            ]
+            runs = passes(app, name_of(model))
+            decoder = [[one for one in run.attention if one.stack == "decoder"] for run in runs]
             sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
             words = said(app)
             assert f" {sum(sizes):,} bytes: {sizes[0]:,} in the self" in words
             (formula,) = [one.value for one in app.latex if "key heads" in one.value]
             assert formula.strip("$\n").endswith(f"= {sum(sizes):,}".replace(",", "{,}"))
-            shapes = [[one.heads * np.prod((one.query.shape[1], one.key.shape[1])) for one in layers]
+            shapes = [sum(one.heads * np.prod((one.query.shape[1], one.key.shape[1])) for one in layers)
                       for layers in decoder]  # fmt: skip
-            read = [len(trace.tokens_of("decoder")) for trace in traces]
+            read = [len(run.tokens_of("decoder")) for run in runs]
             saved = [sum(one.heads * one.key.shape[1] for one in layers) for layers in decoder]
             saved[0] *= read[0]
-            assert f"| at step 5, n = {read[-1]} | {saved[-1]:,} | {sum(shapes[-1]):,} |" in words
-            assert f"| in 5 steps | {sum(saved):,} | {sum(map(sum, shapes)):,} |" in words
+            cached, uncached = bars(app)
+            assert cached.tolist() == saved
+            assert uncached.tolist() == shapes
             kept = [array for one in decoder[-2] for array in one.vectors[1:]]
             again = [array for one in decoder[-1] for array in one.vectors[1:]]
             gaps = [np.abs(b[:, : a.shape[1]] - a).max() for a, b in zip(kept, again, strict=True)]
@@ -71,68 +77,85 @@ def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
             )
             assert apart in words
             assert f"share {sum(array.size for array in kept):,} numbers" in words
-            assert len(app.success) == 1
-            assert "the same logits" in words
-            chart, _ = app.get("plotly_chart")
-            cells, *_ = json.loads(chart.proto.spec)["data"]
-            drawn = numbers(cells["z"]).reshape(5, -1)
-            assert (drawn == 2).sum(1).tolist() == [0, *read[:-1]]  # kept
-            assert (drawn == 1).sum(1).tolist() == [read[0], 1, 1, 1, 1]  # computed now
+            state = cells(app)
+            assert (state == 2).sum(1).tolist() == [0, *read[:-1]]  # kept
+            assert (state == 1).sum(1).tolist() == [read[0], *[1] * (len(read) - 1)]  # computed
+
+
+def test_what_is_kept_in_bytes_is_what_the_running_model_holds() -> None:
+    app = opened()
+    choose(app, "Saved", "bytes kept")
+    model = engine().model("stories", lambda *news: None)
+    *_, found = live_writing(model, model.tokens(TEXT), Choice(Sampling()), steps=16)
+    (kept,) = bars(app)
+    held = [sum(one.nbytes for one in step.kept.values()) for step in found.steps]
+    assert kept.tolist() == held
+
+
+def test_the_time_of_each_step_is_measured_in_both_ways() -> None:
+    app = opened()
+    choose(app, "Saved", "milliseconds")
+    with_it, without = bars(app)
+    assert len(with_it) == len(without) == 16
+    assert min(*with_it, *without) > 0
+    assert "the same logits" in said(app)
 
 
 def test_layers_with_a_window_have_no_more_keys_than_it_is_wide() -> None:
-    """Windows of 8 in 2 of 4 layers with 4 heads each; the text has 13 tokens, 17 at step 5."""
+    """Windows of 8 in 2 of 4 layers with 4 heads each; the text has 13 tokens."""
     app = opened(model="all-stages")
-    words = said(app)
-    assert all(f" {keys} keys in 2 " in words for keys in (8, 17))
-    chart, _ = app.get("plotly_chart")
-    cells, *_ = json.loads(chart.proto.spec)["data"]
-    drawn = numbers(cells["z"]).reshape(5, -1)
-    assert (drawn == 2).sum(1).tolist() == [0, 7, 7, 7, 7]  # kept everywhere: in the window
-    assert (drawn == 3).sum(1).tolist() == [0, 6, 7, 8, 9]  # by layers without one alone
-    saved = [4 * 4 * 13 * 13] + [4 * (2 * 8 + 2 * read) for read in range(14, 18)]
-    assert f"| at step 5, n = 17 | {saved[-1]:,} | {4 * 4 * 17 * 17:,} |" in words
-    assert f"| in 5 steps | {sum(saved):,} | " in words
+    state = cells(app)
+    steps = len(state)
+    assert all(f" {keys} keys in 2 " in said(app) for keys in (8, 12 + steps))
+    assert (state == 2).sum(1).tolist() == [0, *[7] * (steps - 1)]  # kept everywhere: in the window
+    alone = range(6, 5 + steps)
+    assert (state == 3).sum(1).tolist() == [0, *alone]  # by layers without one alone
+    cached, uncached = bars(app)
+    reads = range(14, 13 + steps)
+    assert cached.tolist() == [4 * 4 * 13 * 13] + [4 * (2 * 8 + 2 * read) for read in reads]
+    assert uncached[-1] == 4 * 4 * (12 + steps) ** 2
 
 
-def test_at_the_first_step_and_in_a_full_context_nothing_is_kept_yet() -> None:
-    app = opened()
-    control(app, "Step").set_value(1).run()
-    assert "nothing is kept" in said(app)
-    assert "Measured" not in said(app)
+def test_in_a_full_context_nothing_is_kept_yet() -> None:
     app = opened(text="cat " * 127 + "cat")
     assert "nothing is kept" in said(app)
-    assert "the last 24 of 128" in app.get("plotly_chart")[0].proto.spec
-    assert not app.exception
+    assert cells(app).shape == (1, 40)
+    assert (cells(app) == 1).all()
 
 
-def test_the_sink_experiment_shows_the_texts_and_numbers_of_three_caches() -> None:
-    asked = {"prediction-window": "4", "prediction-first": "2"}
-    app = opened(model="house-gpt", show="A shorter cache", **asked)
+def test_a_shorter_cache_drops_what_it_says_and_reads_the_same_text(
+    subtests: pytest.Subtests,
+) -> None:
     model = engine().model("house-gpt", lambda sentence, share: None)
-    compared = shorter_caches(
-        model, model.tokens(TEXT), Choice(Sampling()), steps=16, window=4, first=2
-    )
-    *_, last = compared
-    words = said(app)
-    for one, name in zip(
-        last.found, ("Everything kept", "The last 4", "The last 4 and the first 2"), strict=True
-    ):
-        assert f"**{name}**" in words
-        for logs in (one.of_whole, one.of_own):
-            assert f"**{np.exp(-logs.mean()):,.2f}**" in words
-        held = sum(kept.nbytes for kept in one.writing.steps[-1].kept.values())
-        assert f" | {held:,} |" in words
-    spec = json.loads(app.get("plotly_chart")[0].proto.spec)
-    drawn = {line["name"]: numbers(line["y"]) for line in spec["data"]}
-    np.testing.assert_allclose(drawn["the last 4"], last.found[1].of_whole)
-    assert app.select_slider(key="prediction-first").value == 2
-    assert "wins back" in words
-    assert "attention sink" not in words  # the perplexities alone do not show one
-    assert "a place to rest" not in words
+    given = len(model.tokens(TEXT))
+    for first, number in ((2, 2), (0, 1)):
+        with subtests.test(first=first):
+            asked = {"prediction-window": "4", "prediction-first": str(first)}
+            app = opened(model="house-gpt", **asked)
+            *_, last = shorter_caches(
+                model, model.tokens(TEXT), Choice(Sampling()), steps=16, window=4, first=first or 1
+            )
+            whole, short = last.found[0], last.found[number]
+            scores, every, shares, before = bars(app)
+            np.testing.assert_allclose(shares, np.exp(short.of_whole), rtol=1e-6)
+            np.testing.assert_allclose(before, np.exp(whole.of_whole), rtol=1e-6)
+            state = cells(app)
+            assert (state == 2).sum(1).tolist() == [0, *[3 + first] * 15]
+            held = sum(one.tokens for one in short.writing.steps[-1].kept.values())
+            layers = len(short.writing.steps[-1].kept)
+            assert held == layers * (3 + first)  # the next token's own key comes with it
+            config = model.config
+            assert scores[1:].tolist() == [config.heads * layers * (4 + first)] * 15
+            assert every[-1] == config.heads * layers * (given + 15)
+            words = said(app)
+            for logs in (whole.of_whole, short.of_whole, short.of_own):
+                assert f"**{np.exp(-logs.mean()):,.2f}**" in words
+            choose(app, "Saved", "bytes kept")
+            kept, *_ = bars(app)
+            assert kept[-1] == sum(one.nbytes for one in short.writing.steps[-1].kept.values())
 
 
-def test_an_encoder_says_why_it_can_keep_no_keys() -> None:
-    refused = "every kept key"
-    assert refused in said(opened(model="minilm"))
-    assert refused not in said(opened(model="minilm", show="Token by token"))
+def test_in_the_place_of_an_encoder_a_model_that_writes_is_shown() -> None:
+    app = opened(model="minilm")
+    assert app.button(key="use-a-gpt")
+    assert len(cells(app)) == 16

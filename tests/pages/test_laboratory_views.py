@@ -11,7 +11,7 @@ from model.analysis.run_comparison import divergences, losses, movement
 from model.loading.registry import models
 from tests.model.tiny import sentence
 from tests.pages.laboratory import TEXT, assert_sound, opened
-from tests.pages.reading import ODD_TEXTS, choose, control, numbers, said, traces
+from tests.pages.reading import ODD_TEXTS, choose, control, numbers, traces
 from viz.state.engine import engine
 from viz.state.look import Look
 from viz.views.home.drawer import DRAWERS
@@ -98,4 +98,3 @@ def test_a_drawer_is_closed_and_the_link_forgets_it() -> None:
     app.button(key="drawer-close").click().run()
     assert "show" not in app.query_params
     assert not [one for one in app.segmented_control if one.label == "Why"]
-    assert "What to look for" not in said(app)

@@ -135,15 +135,18 @@ def test_a_control_keeps_its_place_and_focus_while_its_visitor_uses_it() -> None
 
 
 def test_a_head_that_was_chosen_in_a_picture_is_not_taken_back_by_its_control() -> None:
-    app = visit("prediction", show="Token by token")
+    asked = {"model": "translate-en-fr", "text": "the black cat sleeps", "show": "Alignment"}
+    app = visit("encoder_decoder", **asked)
 
     def head() -> int:
-        return int(named(app.selectbox, "choose-head").value)
+        return int(named(app.selectbox, "encoder-cross-head").value[1])
 
-    late = named(app.selectbox, "choose-head").set_value(3)._widget_state
+    chosen = named(app.selectbox, "encoder-cross-head").set_value(("decoder.1.cross", 3))
+    late = chosen._widget_state
     app.run()
     assert head() == 3
     app.session_state["view"] = replace(app.session_state["view"], head=1)
     app.run()
+    assert head() == 1
     asked_late_with(app, late)  # sent before the browser had drawn the picture's choice
     assert head() == 1

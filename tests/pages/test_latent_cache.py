@@ -29,7 +29,7 @@ def test_the_cache_holds_latent_vectors_and_keys_and_values_are_rebuilt() -> Non
 
 
 def test_the_page_counts_the_latent_vectors_in_bytes() -> None:
-    app = visit("prediction", model=str(saved("deepseek_v3")), text=TEXT, show="KV cache")
+    app = visit("writing", model=str(saved("deepseek_v3")), text=TEXT, show="KV cache")
     words = said(app)
     assert all(part in words for part in (" 16 numbers", "key of 8,", "(6 × 16 ", "(6 × 12)"))
     assert any(r"3 \cdot (16 + 8) \cdot" in formula.value for formula in app.latex)
@@ -37,7 +37,7 @@ def test_the_page_counts_the_latent_vectors_in_bytes() -> None:
 
 def test_the_page_of_costs_counts_experts_and_latent_vectors() -> None:
     name = str(saved("deepseek_v3"))
-    app = visit("shapes_and_cost", model=name, text=TEXT, show="Parameters")
+    app = visit("shapes_and_cost", model=name, text=TEXT, **{"cost-measure": "parameters"})
     words, model = said(app), loaded("deepseek_v3")
     assert all(part in words for part in ("E = 8 ", " k = 2 ", " r = 16 ", " d_R = 8 "))
     counted = model.parameter_count
@@ -47,7 +47,8 @@ def test_the_page_of_costs_counts_experts_and_latent_vectors() -> None:
         f"{counted:,}",
         f"{counted - unread:,}",
     ]  # all, and those that a token meets
-    shapes = said(visit("shapes_and_cost", model=name, text=TEXT, show="Shapes"))
-    assert "shapes recorded in" in shapes
-    for view in ("Memory", "Operations", "Growth"):
-        assert not visit("shapes_and_cost", model=name, text=TEXT, show=view).exception
+    assert "recorded shapes" in words
+    for measure in ("memory", "operations"):
+        assert not visit(
+            "shapes_and_cost", model=name, text=TEXT, **{"cost-measure": measure}
+        ).exception

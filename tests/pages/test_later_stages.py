@@ -1,42 +1,40 @@
 """Pages on a model with every stage of attention: caps, biases, sinks and windows."""
 
+import json
 import re
 
 import numpy as np
-import pytest
+from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import control, drawn, own, said, visit
+from tests.pages.reading import control, numbers, own, said, visit
 
 TEXT = "the cat " * 8
 
 
-def test_the_text_that_is_written_says_what_the_sink_takes() -> None:
-    app = visit("prediction", model="all-stages", text="The cat sat", show="Token by token")
-    control(app, "Step").set_value(1).run()
-    row = re.search(r"sum to ([\d.]+); with the sink's ([\d.]+) that is ([\d.]+)\.", said(app))
-    assert row
-    assert float(row[1]) + float(row[2]) == pytest.approx(float(row[3]), abs=2e-6)
-    assert float(row[3]) == pytest.approx(1, abs=1e-5)
+def mean_of(app: AppTest) -> np.ndarray:
+    """The map on the right, row by row."""
+    data = json.loads(app.get("plotly_chart")[-1].proto.spec)["data"]
+    return numbers([one["z"] for one in data if one["type"] == "heatmap"][-1])
 
 
 def test_means_count_what_sinks_take_and_hatch_what_no_window_lets_through() -> None:
     """Layers with a window of 8 and without one, each head with a sink."""
-    app = visit("all_heads", model="all-stages", text=TEXT, show="Averages and rollout")
+    app = visit("compare", model="all-stages", text=TEXT, show="Averages")
     length = len(own("all-stages").tokens(TEXT))
     assert length > 8
     earlier, near = np.tri(length, dtype=bool), ~np.tri(length, k=-8, dtype=bool)
-    hatched = {"Mean of all heads": ~earlier, "Mean of a layer's heads": ~(earlier & near)}
+    hatched = {"Mean of all heads": ~earlier, "Mean of a layer": ~(earlier & near)}
     for picture, expected in hatched.items():
-        control(app, "Picture").set_value(picture).run()
+        control(app, "On the right").select(picture).run()
         if picture != "Mean of all heads":
             control(app, "Layer").set_value(0).run()
-        np.testing.assert_array_equal(np.isnan(drawn(app, at=-1)), expected)
+        np.testing.assert_array_equal(np.isnan(mean_of(app)), expected)
         assert re.search(r"sinks take [^.]*0\.\d\d\)", said(app))
         off = re.search(r"sums to 1, to within ([\de−-]+)", said(app))
         assert off
         assert float(off[1].replace("−", "-")) < 1e-5
-    control(app, "Picture").set_value("Rollout").run()
+    control(app, "On the right").select("Rollout").run()
     for layer, expected in ((0, ~(earlier & near)), (3, ~earlier)):
         control(app, "Up to and including layer").set_value(layer).run()
-        np.testing.assert_array_equal(np.isnan(drawn(app, at=-1)), expected)
+        np.testing.assert_array_equal(np.isnan(mean_of(app)), expected)
     assert "sinks take" not in said(app)

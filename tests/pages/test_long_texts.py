@@ -12,17 +12,16 @@ from pathlib import PurePath
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from tests.pages.test_measured_points import DISTANCES, POINTS, points_page
 
 from model import load_model
 from model.trace.trace import Trace
 from tests.folders import new_folder
 from tests.model.hub_families import SPECIAL, WORDS
 from tests.model.hub_models import build, save
-from tests.pages.laboratory import linked
 from tests.pages.reading import control, shows, visit
 from viz.elements.plot import WOULD_SEND
-from viz.state.navigation import PAGES
+from viz.state.navigation import HOME, PAGES, entry
+from viz.views.experiments.experiments import experiments
 
 TOKENS = 1200
 MESSAGE = 8_000_000  # bytes of one element; Streamlit refuses 20 MB, and shows its own error
@@ -30,21 +29,20 @@ COMPUTED = 70_000_000  # bytes that one run of a page allocates: 12 matrices of 
 VOCABULARY = len(SPECIAL) + len(WORDS)
 SMALL = {"vocab_size": VOCABULARY, "max_position_embeddings": 4096}
 PAIRS = {  # the views that draw pairs of tokens
-    "attention": ("Step by step", "What does it carry?"),
-    "all_heads": ("Grid", "Why the first token?", "What do its matrices do?", "Two sentences or models",
-                  "Averages and rollout"),
-    "laboratory": ("Head by head", "Padded batch"),
+    "home": ("Carries",),
+    "all_heads": ("Maps", "First token"),
+    "head": ("Map", "Matrices"),
+    "compare": ("Two sentences", "Averages"),
 }  # fmt: skip
 # Every view on grouped keys; of another mask, of two stacks and of a file those that draw pairs.
 WALKS = [("llama", PurePath(page.file).stem) for page in PAGES if page.reads and not page.lends]
 WALKS += [(kind, page) for kind in ("encoder", "translator", "file") for page in PAIRS]
 WALKS += [("translator", "prediction"), ("translator", "encoder_decoder")]
 WITHIN = {  # choices within a view, each of which draws another matrix
-    "What does it carry?": ("Picture", "The whole head"),
-    "Why the first token?": ("Picture", "When it is hidden"),
-    "Averages and rollout": ("Picture", "Mean of all heads", "Rollout"),
-    "What do its matrices do?": ("Picture", "W_V · W_O"),
-    "Dropout": ("Dropout on", "Attention weights"),
+    "Carries": ("Carries", "The whole head"),
+    "First token": ("Number", "When it is hidden"),
+    "Averages": ("On the right", "Mean of all heads", "Rollout"),
+    "Matrices": ("Matrix", "W_V · W_O"),
 }
 
 
@@ -143,9 +141,13 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
     app = opened(kind, page, **({} if own else {"target": " ".join(words(TOKENS - 2))}))
     (row,) = shows(app) or [None]
     views = row.options if row else []
-    for view in views if kind == "llama" or page not in PAIRS else PAIRS[page]:
+    for show in entry(HOME).variants if page == "home" else ():  # its drawers
+        app = opened(kind, page, show=show, scale="1.0")
+        if show == "Carries":
+            chosen(app, *WITHIN[show])
+    for view in views if kind == "llama" or page not in PAIRS or not views else PAIRS[page]:
         if row and view != row.value:
-            chosen(app, "Show", view)
+            chosen(app, row.label, view)
         if kind == "llama" and view in WITHIN:
             label, *options = WITHIN[view]
             for option in options:
@@ -153,16 +155,16 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
 
 
 def test_all_pairs_of_a_vocabulary_are_bounded() -> None:
-    opened("house-gpt", "all_heads", most=2 * COMPUTED, show="What do its matrices do?")
+    opened("house-gpt", "head", most=2 * COMPUTED, show="Matrices")
 
 
-def test_a_measured_point_is_bounded() -> None:
-    app = AppTest.from_function(points_page, default_timeout=120)
-    given = {"model": model_of("llama"), "text": text_of("llama")}
-    bounded(lambda: linked(given, app))
-    for point in (*POINTS[1:], DISTANCES):
-        points = app.segmented_control(key="laboratory-point").set_value(point)
-        bounded(points.run)
+@pytest.mark.slow
+@pytest.mark.parametrize("show", [one.show for one in experiments()])
+def test_an_experiment_with_a_long_text_is_bounded(show: str) -> None:
+    app = opened("llama", "experiments", show=show)
+    for guess in app.segmented_control:
+        if guess.key == f"guess-{show}":
+            bounded(guess.set_value(guess.options[0]).run)
 
 
 def test_a_picture_that_forgets_the_bound_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,14 +41,14 @@ def pictures(app: AppTest) -> list[str]:
 
 
 def test_a_file_that_is_written_anew_shows_its_new_numbers(file: Path) -> None:
-    app = visit("all_heads", model=str(file), show="Ranking")
+    app = visit("all_heads", model=str(file), show="Pattern")
     before = pictures(app)
     assert before
     load_model("stories").trace("Tom saw a cat", record="full").save(file)
     app.run()
     assert sentence(app) == ("Tom saw a cat", True)
     assert pictures(app) != before
-    fresh = visit("all_heads", model=str(file), show="Ranking")
+    fresh = visit("all_heads", model=str(file), show="Pattern")
     assert pictures(app) == pictures(fresh)
     changed = file.stat().st_mtime_ns
     assert "cat" in " ".join(_tokens(str(file), "Tom saw a cat", changed))
@@ -102,8 +102,8 @@ def test_a_dropped_file_stays_among_the_models_at_hand(file: Path) -> None:
 
 WITHOUT_WEIGHTS = {  # what is shown without weights, and what says that a part needs them
     ("home", "Carries"): ("before W_O", "head's output there"),
-    ("all_heads", "Why the first token?"): ("of the weight", RECORDED),
-    ("feed_forward", "Contributions"): ("adds most", f"here. {RECORDED}"),
+    ("all_heads", "First token"): ("of the weight", RECORDED),
+    ("stream", "Contributions"): ("adds most", f"here. {RECORDED}"),
 }
 
 

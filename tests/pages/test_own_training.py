@@ -16,7 +16,7 @@ from model.training import trainer
 from model.training.induction import short_recipe
 from model.training.training_file import RecordedTraining, load_training
 from model.training.training_record import TrainingRecord
-from tests.pages.reading import choose, control, said
+from tests.pages.reading import choose, control, said, visit
 from tests.pages.test_training import drawn, maps, opened, sent
 from viz.notation.numbers import difference
 from viz.views.training.own_runs import kept_records
@@ -49,8 +49,22 @@ def dropped(app: AppTest, name: str = "mine.safetensors", content: bytes | None 
     return app
 
 
+def two_runs_page() -> None:
+    from viz.shell import page
+    from viz.shell.panel import draw_view
+    from viz.views.training.views import two_runs
+
+    page.open_page("pages/training.py")
+    draw_view(two_runs)
+
+
+def two_runs() -> AppTest:
+    return AppTest.from_function(two_runs_page, default_timeout=120).run()
+
+
 def players(app: AppTest) -> list[dict[str, Any]]:
-    return [json.loads(one.proto.json) for one in app.get("bidi_component")]
+    sent = [one.proto.json for one in app.get("bidi_component") if one.proto.json]
+    return [json.loads(one) for one in sent]
 
 
 def test_a_record_that_is_dropped_is_played_with_its_own_weights_and_losses() -> None:
@@ -92,15 +106,16 @@ def test_another_probe_is_another_text() -> None:
 
 
 def test_its_first_step_stands_beside_its_last() -> None:
-    app = dropped(opened("Untrained beside trained"))
+    app = dropped(visit("compare", show="Untrained"))
     untrained, trained = drawn(app)
     assert untrained["z"] != trained["z"]
-    assert "untrained: step 0" in said(app)
-    assert f"trained: step {record()[1].steps[-1]}" in said(app)
+    words = " ".join(one.proto.spec for one in app.get("plotly_chart"))
+    assert "untrained: step 0" in words
+    assert f"trained: step {record()[1].steps[-1]}" in words
 
 
 def test_two_runs_stand_side_by_side_under_one_slider() -> None:
-    app = opened("Two runs")
+    app = visit("compare", show="Two runs")
     assert [one["key"] for one in players(app)] == ["induction", "stories"]
     assert all(one["together"] for one in players(app))
     dropped(app)
@@ -129,7 +144,7 @@ def test_what_is_no_record_gets_a_sentence_and_the_page_stays() -> None:
 
 
 def test_no_widget_keeps_a_record_that_the_server_has_let_go() -> None:
-    apps = [dropped(opened(show)) for show in ("Watch it form", "Two runs")]
+    apps = [dropped(draw()) for draw in (opened, two_runs)]
     living = [weakref.ref(one) for one in kept_records()._records.values()]
     assert living
     kept_records()._records.clear()

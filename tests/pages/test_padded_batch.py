@@ -9,13 +9,13 @@ from streamlit.testing.v1 import AppTest
 from model.analysis.padded_batch import padded_batch
 from model.loading.registry import models
 from tests.model.tiny import SHAPES, sentence
-from tests.pages.reading import numbers, own, said, visit
+from tests.pages.reading import choose, numbers, own, said, visit
 
 TEXT, SECOND = "Tom Hill saw a red ball", "Tom Hill saw"
 
 
 def opened(**parameters: str) -> AppTest:
-    return visit("laboratory", show="Padded batch", **parameters)
+    return visit("experiments", show="Padded batch", **parameters)
 
 
 def panels(app: AppTest, tokens: int) -> list[np.ndarray]:
@@ -28,7 +28,8 @@ def panels(app: AppTest, tokens: int) -> list[np.ndarray]:
 
 def test_padding_times_look_ahead_is_the_combined_mask() -> None:
     app = opened(model="stories", text=TEXT, second_text=SECOND)
-    padding, look_ahead, combined = (np.nan_to_num(one) for one in panels(app, 6)[2:])
+    choose(app, "Picture", "Masks")
+    padding, look_ahead, combined = (np.nan_to_num(one) for one in panels(app, 6))
     assert np.array_equal(combined, padding * look_ahead)
     assert np.array_equal(look_ahead, np.tri(6))
     assert np.array_equal(padding, np.tile([1, 1, 1, 0, 0, 0], (6, 1)))
@@ -43,13 +44,15 @@ def test_padding_times_look_ahead_is_the_combined_mask() -> None:
 def test_the_weights_are_those_of_the_batch_with_the_mask_and_without() -> None:
     app = opened(model="minilm", text=TEXT, second_text=SECOND, place="encoder.2.self", head="4")
     _, short = padded_batch(own("minilm"), TEXT, SECOND)
-    masked, free, padding = panels(app, len(short.tokens))
+    masked, free = panels(app, len(short.tokens))
     assert free == pytest.approx(short.open["encoder.2.self"].weights(4), abs=1e-6)
     assert f"{short.taken('encoder.2.self', 4).mean():.2f} of a token's weight" in said(app)
     assert masked[:, : short.count] == pytest.approx(
         short.masked["encoder.2.self"].weights(4)[:, : short.count], abs=1e-6
     )
     assert np.isnan(masked[:, short.count :]).all()
+    choose(app, "Picture", "Masks")
+    (padding,) = panels(app, len(short.tokens))
     assert np.array_equal(np.isnan(padding), np.isnan(masked))
 
 

@@ -13,7 +13,7 @@ from tests.model.hub.test_quantized import eight
 from tests.model.hub_families import GROUPED
 from tests.model.hub_models import TEXT as HUB_TEXT
 from tests.model.hub_models import build, loaded, save, saved, traced
-from tests.pages.reading import said, visit
+from tests.pages.reading import control, said, visit
 
 TEXT = "the cat saw the dog and the cat saw the mat"
 
@@ -46,9 +46,6 @@ def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
             app = opened(page, hybrid)
             assert not app.error
             assert "is not proven" not in said(app)
-            if page == "attention":
-                assert 'data-kind="attention"' in map_of(app)
-                assert 'data-kind="add"' not in map_of(app)
 
 
 def test_a_page_says_which_part_is_not_proven_why_and_what_is(
@@ -56,9 +53,9 @@ def test_a_page_says_which_part_is_not_proven_why_and_what_is(
 ) -> None:
     for page, view, part in [
         ("layer_norm", {}, "norms"),
-        ("feed_forward", {"show": "Contributions"}, "stream"),
-        ("prediction", {"show": "Layer by layer"}, "unembedding"),
-        ("all_heads", {"show": "What heads write"}, "logit_parts"),
+        ("stream", {"show": "Contributions"}, "stream"),
+        ("stream", {"show": "Layer by layer"}, "unembedding"),
+        ("all_heads", {"show": "What it writes"}, "stream"),
         ("shapes_and_cost", {}, "sizes"),
     ]:
         with subtests.test(page=page):
@@ -67,6 +64,12 @@ def test_a_page_says_which_part_is_not_proven_why_and_what_is(
             words = said(app)
             assert f"{WORDS[part]}, because" in words
             assert "shown: attention" in words
+
+
+def test_what_a_head_adds_to_a_logit_is_not_told_where_it_is_not_proven(hybrid: str) -> None:
+    app = opened("all_heads", hybrid, show="What it writes")
+    control(app, "Measure").select("Effect on a logit").run()
+    assert f"{WORDS['logit_parts']}, because" in said(app)
 
 
 def test_experts_are_shown_first_with_the_routers_weights() -> None:

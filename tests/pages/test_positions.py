@@ -1,10 +1,11 @@
 """The page on positions: word order, tables, likeness, and sums, in numbers."""
 
-import math
+import json
 import re
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from model import Intervention
 from model.analysis.stream.positions import likeness, sinusoidal
@@ -13,7 +14,7 @@ from model.loading.registry import models
 from model.nn.positions import Alibi
 from tests.model.tiny import loaded, sentence
 from tests.pages.kinds import name_of
-from tests.pages.reading import choose, control, drawn, numbers, own, said, traces, visit
+from tests.pages.reading import control, drawn, numbers, own, said, shows, traces, visit
 from tests.pages.tokens_and_positions import opened
 from viz.shell.pictures import LOOK_FOR
 from viz.views.positions.word_order import LIFTED, OFF, ON
@@ -21,14 +22,12 @@ from viz.views.positions.word_order import LIFTED, OFF, ON
 LABELS = ("First sentence", "Its words reordered")
 
 
-def test_without_positions_minilm_gives_equal_rows() -> None:
-    app = opened("positions", "Word order", model="minilm")
-    control(app, "Picture").set_value("Positions off").run()
-    rows = drawn(app)
-    np.testing.assert_allclose(rows[0::3], rows[1::3], atol=1e-4)
-    control(app, "Picture").set_value("Positions on").run()
-    rows = drawn(app)
-    assert np.abs(rows[0::3] - rows[1::3]).max() > 1e-2
+def verdicts(app: AppTest) -> dict[str, tuple[str, str]]:
+    """What stands above each part of the picture: how far apart the sentences are, and the verdict."""
+    (picture,) = app.get("plotly_chart")
+    notes = [note["text"] for note in json.loads(picture.proto.spec)["layout"]["annotations"]]
+    read = [re.fullmatch(r"(.*): up to (\S+), (equal|different)", note) for note in notes]
+    return {one[1]: (one[2], one[3]) for one in read if one is not None}
 
 
 def test_it_opens_on_the_differences_each_way_and_they_vanish_where_order_is_lost(
@@ -41,47 +40,26 @@ def test_it_opens_on_the_differences_each_way_and_they_vanish_where_order_is_los
             first, second = (control(app, label).value for label in LABELS)
             if model == "stories":
                 first, second = f" {first}", f" {second}"
-            ways = [Intervention(), Intervention(positions=False)]
-            ways += [Intervention(positions=False, mask="none")] if model == "stories" else []
-            rows = drawn(app)
+            ways = {ON: Intervention(), OFF: Intervention(positions=False)}
+            if model == "stories":
+                ways[LIFTED] = Intervention(positions=False, mask="none")
+            rows, told = drawn(app), verdicts(app)
+            assert list(told) == list(ways)
             count = len(live.tokens(first))
-            for at, way in enumerate(ways):
+            for at, (name, way) in enumerate(ways.items()):
                 one, other = (live.trace(text, intervention=way) for text in (first, second))
                 run = reordered(one, other)
-                shown = rows[at * (count + 1) : at * (count + 1) + count]
+                shown = rows[at * (count + 1) + 1 : (at + 1) * (count + 1)]
                 np.testing.assert_allclose(shown, (run.second - run.first)[:, :48], atol=1e-4)
-            assert np.abs(rows[:count]).max() > 1e-2
+                number, verdict = told[name]
+                if verdict == "different":
+                    assert number == f"{run.largest:.2f}"
+                else:
+                    assert run.largest <= float(number.replace("−", "-")) < 2 * run.largest
+            assert np.abs(rows[1 : count + 1]).max() > 1e-2
             assert np.abs(rows[-count:]).max() < 1e-3
-
-
-def test_the_printed_differences_are_those_of_the_runs(subtests: pytest.Subtests) -> None:
-    for model in ["stories", "minilm"]:
-        with subtests.test(model=model):
-            app = opened("positions", "Word order", model=model)
-            texts = [control(app, label).value for label in LABELS]
-            if model == "stories":
-                texts = [f" {text}" for text in texts]
-            live = own(model)
-
-            def largest(intervention: Intervention) -> float:
-                return reordered(
-                    *(live.trace(text, intervention=intervention) for text in texts)
-                ).largest
-
-            def bound(way: str) -> float:
-                found = re.search(rf"{way}: largest difference \*\*(\S+)\*\*, equal", said(app))
-                return math.nan if found is None else float(found[1].replace("−", "-"))
-
-            assert f"{ON}: largest difference **{largest(Intervention()):.4f}**" in said(app)
-            off = largest(Intervention(positions=False))
-            if model == "minilm":
-                assert off <= bound(OFF) < 2 * off
-                assert LIFTED not in said(app)
-            else:
-                assert f"{OFF}: largest difference **{off:.4f}**, different" in said(app)
-                lifted = largest(Intervention(positions=False, mask="none"))
-                assert lifted <= bound(LIFTED) < 2 * lifted
-                assert "mask is itself" in said(app)
+            assert [verdict for _, verdict in told.values()][-1] == "equal"
+            assert ("mask is itself" in said(app)) is (model == "stories")
 
 
 @pytest.mark.slow
@@ -97,11 +75,10 @@ def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(
             assert not app.warning
             assert len(drawn(app)) > 2
             told = next(one.value for one in app.markdown if LOOK_FOR in one.value)
-            ways = "|".join((ON, OFF, LIFTED))
-            verdicts = dict(re.findall(rf"({ways}): .*?, (equal|different)", said(app)))
-            assert verdicts[ON] == "different"
-            assert verdicts.get(LIFTED, verdicts[OFF]) == "equal"
-            assert ("model still tells" in told) == (LIFTED in verdicts)
+            found = {way: verdict for way, (_, verdict) in verdicts(app).items()}
+            assert found[ON] == "different"
+            assert found.get(LIFTED, found[OFF]) == "equal"
+            assert ("model still tells" in told) == (LIFTED in found)
 
 
 def test_nothing_is_claimed_of_sentences_that_do_not_bear_it_out() -> None:
@@ -121,24 +98,38 @@ def test_nothing_is_claimed_of_sentences_that_do_not_bear_it_out() -> None:
 def test_each_kind_of_positions_is_drawn_and_named() -> None:
     app = opened("positions", "The table", model="stories")
     assert "positions of Stories" in said(app)
-    control(app, "Kind of positions").set_value("sinusoidal").run()
+    kinds = control(app, "Kind of positions").options
+    assert kinds[0] == "Learned"
+    (picture,) = app.get("plotly_chart")
+    (framed,) = json.loads(picture.proto.spec)["layout"]["shapes"]
+    assert framed["y1"] == len(own("stories").tokens("the cat saw the cat")) - 0.5
+    control(app, "Kind of positions").set_value(kinds.index("Sinusoidal")).run()
     np.testing.assert_allclose(drawn(app), sinusoidal(64, 128), atol=1e-6)
     assert f"Stories has {own('stories').config.position_law.words}" in said(app)
-    control(app, "Positions").set_value(20).run()
-    assert drawn(app).shape == (20, 128)
-    control(app, "Kind of positions").set_value("rotary").run()
-    assert drawn(app).shape == (20, 16)
-    control(app, "Picture").set_value("Curves").run()
-    control(app, "Pairs").set_value([3]).run()
-    (curve,) = traces(app)
-    angles = np.arange(20) / 10_000 ** (2 * 3 / 32)
-    np.testing.assert_allclose(numbers(curve["y"]), np.cos(angles), atol=1e-6)
-    choose(app, "Pairs", [])
+    control(app, "Kind of positions").set_value(kinds.index("Rotary")).run()
+    assert drawn(app).shape == (64, 16)
+    control(app, "Picture").set_value(1).run()
+    control(app, "Pair").set_value(3).run()
+    angles = np.arange(64) / 10_000 ** (2 * 3 / 32)
+    np.testing.assert_allclose(numbers(traces(app)[0]["y"]), np.cos(angles), atol=1e-6)
+
+
+def test_views_are_offered_where_the_model_has_what_they_show(subtests: pytest.Subtests) -> None:
+    for model, offered in [
+        ("stories", ["Word order", "The table", "How alike", "Added to the tokens"]),
+        ("llama", ["Word order", "The table", "How alike"]),
+        ("all-stages", ["Added to the scores", "Word order"]),
+    ]:
+        with subtests.test(model=model):
+            app = visit("positions", model=name_of(model), text="The cat sat on the mat")
+            (row,) = shows(app)
+            assert list(row.options) == offered
 
 
 def test_one_cell_is_written_with_its_own_numbers() -> None:
     app = opened("positions", "The table", model="minilm")
-    control(app, "Kind of positions").set_value("sinusoidal").run()
+    kinds = control(app, "Kind of positions").options
+    control(app, "Kind of positions").set_value(kinds.index("Sinusoidal")).run()
     control(app, "Position").set_value(2).run()
     control(app, "Dimension").set_value(1).run()
     written = " ".join(part.value for part in app.latex)
@@ -149,7 +140,9 @@ def test_one_cell_is_written_with_its_own_numbers() -> None:
 def test_likeness_is_that_of_the_models_own_table() -> None:
     app = opened("positions", "How alike", model="minilm")
     table = own("minilm").module.embedding.positions.weight.numpy()[:64]
-    np.testing.assert_allclose(drawn(app), likeness(table), atol=1e-6)
+    alike = likeness(table)
+    np.testing.assert_allclose(drawn(app), alike, atol=1e-6)
+    assert f"**{np.diagonal(alike, 1).mean():.2f}**" in said(app)
 
 
 def test_the_last_row_is_the_sum_of_the_rows_above(subtests: pytest.Subtests) -> None:
@@ -193,5 +186,5 @@ def test_buckets_are_drawn_for_each_stack_from_its_own_table() -> None:
         assert f"2 layers of the {stack} " in said(app)
         assert "\\min\\!\\left(n - 1," in " ".join(part.value for part in app.latex)
     control(app, "Show").set_value("Word order").run()
-    assert f"{OFF}: largest difference" in said(app)
+    assert OFF in verdicts(app)
     assert not app.exception

@@ -14,7 +14,7 @@ from model import Trace, load_model, load_trace
 from model.run.recorded import RecordedModel
 from model.trace.dropped import FORGOTTEN
 from model.trace.unproven import RECORDED, WORDS, NoWeightsError
-from tests.pages.reading import named, said, tables, visit, walk
+from tests.pages.reading import said, tables, visit, walk
 from viz.shell.model_picker import SAID, TYPED
 from viz.state.engine import engine
 from viz.state.navigation import PAGES
@@ -27,30 +27,27 @@ TEXTS = {
 BROKEN = "This part of the page failed"
 SHOWN = {  # views that need no weights
     "house-gpt": {
-        "tokens": ("Tokens", "Step by step", "Two tokenizers", "Windows"),
+        "tokens": ("Tokens", "Step by step", "Two tokenizers"),
         "positions": ("Added to the tokens",),
-        "attention": ("Step by step",),
-        "all_heads": ("Grid", "Ranking", "From word to word", "Averages and rollout"),
-        "layer_norm": ("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
+        "all_heads": ("Maps", "Pattern", "Word to word"),
+        "head": ("",),
+        "compare": ("Averages",),
+        "layer_norm": ("",),
         "feed_forward": ("Neurons", "On the curve"),
-        "prediction": ("The next token",),
-        "shapes_and_cost": ("Shapes", "Memory", "Operations", "Growth"),
+        "prediction": ("",),  # the only one of its views
+        "shapes_and_cost": ("",),
     },
     "translate-en-fr": {
-        "encoder_decoder": ("Alignment", "The three attentions"),
-        "attention": ("Step by step",),
+        "encoder_decoder": ("Alignment", "Three attentions"),
         "prediction": ("The next token",),
     },
-    "minilm": {"attention": ("Step by step",), "all_heads": ("Grid", "Ranking"), "tokens": ("Tokens",)},
+    "minilm": {"all_heads": ("Maps", "Pattern"), "tokens": ("Tokens",)},
 }  # fmt: skip
 NEEDS_WEIGHTS = {
-    "tokens": ("Look-up",),
-    "attention": ("Why this score?",),
-    "all_heads": ("What do its matrices do?", "Leave one out"),
-    "prediction": ("Layer by layer", "Token by token"),
-    "laboratory": ("",),
+    "vectors": ("Look-up",),
+    "home": ("Why?",),
+    "stream": ("Layer by layer",),
     "model_as_code": ("",),
-    "shapes_and_cost": ("Parameters",),
 }
 
 
@@ -112,7 +109,7 @@ def test_the_numbers_are_those_of_the_live_model(files: dict[str, Path]) -> None
     live, recorded = (visit("prediction", model=one, **view) for one in (name, str(files[name])))
     for ours, theirs in zip(tables(live), tables(recorded), strict=True):
         assert ours.equals(theirs)
-    for page, show in (("all_heads", "Averages and rollout"), ("layer_norm", "This norm")):
+    for page, show in (("compare", "Averages"), ("layer_norm", "This norm")):
         view = {"text": TEXTS[name], "show": show}
         ours, theirs = (visit(page, model=one, **view) for one in (name, str(files[name])))
         pictures = [[one.proto.spec for one in app.get("plotly_chart")] for app in (ours, theirs)]
@@ -168,7 +165,7 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
         config=None, vocabulary=None, unproven=dict.fromkeys(WORDS, why),
     )  # fmt: skip
     alone.save(tmp_path / "alone.safetensors")
-    for page in ("home", "all_heads", "tokens"):
+    for page in ("home", "all_heads", "tokens", "vectors"):
         app = opened(page, tmp_path / "alone.safetensors")
         assert BROKEN not in said(app)
         assert not app.error
@@ -176,7 +173,14 @@ def test_a_run_of_which_attention_alone_was_recorded_opens(tmp_path: Path) -> No
     replace(alone, text="", tokens=words).save(tmp_path / "alone.safetensors")  # as from a module
     app = opened("tokens", tmp_path / "alone.safetensors", show="Step by step")
     assert "no word to" in said(app)
-    for page in ("layer_norm", "feed_forward", "prediction", "shapes_and_cost"):
+    for page in (
+        "layer_norm",
+        "feed_forward",
+        "stream",
+        "positions",
+        "prediction",
+        "shapes_and_cost",
+    ):
         app = opened(page, tmp_path / "alone.safetensors")
         assert BROKEN not in said(app)
         assert why in said(app)
@@ -217,17 +221,16 @@ def test_a_file_that_another_session_dropped_is_not_read_by_its_name(
 
 
 def test_the_model_that_a_file_names_is_not_opened_in_place_of_its_run(tmp_path: Path) -> None:
-    path, show = tmp_path / "named.safetensors", "Two sentences or models"
+    path = tmp_path / "named.safetensors"
     for name in ("nobody/nothing", "stories"):
         replace(run("house-gpt"), model=name).save(path)
-        app = opened("all_heads", path, show=show)
-        assert named(app.selectbox, "all-heads-second-model").value == str(path)
+        app = opened("compare", path)
         assert "the same run" in said(app)
         assert not app.warning
-        app = opened("all_heads", path, show=show, second_text="another text")
+        app = opened("compare", path, second_text="another text")
         assert said(app).count(RECORDED) == 2  # of the page, and as a reason
-    app = opened("all_heads", path, show=show, second_model="house-gpt")
-    assert "of house-gpt" in said(app)  # chosen by its name, as beside any other
+    app = opened("compare", path, show="Two models", second_model="house-gpt")
+    assert "of House GPT" in said(app)  # chosen by its name, as beside any other
 
 
 def test_an_unknown_file_may_be_opened_in_both_places_of_a_page() -> None:

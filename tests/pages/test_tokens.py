@@ -7,11 +7,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.embeddings import neighbours
+from model.run.tokenizers import gpt2
 from tests.model.hub.test_pairs import FIRST, SECOND
 from tests.model.hub.test_pairs import saved as saved_pairs
 from tests.model.hub_models import saved
 from tests.model.tiny import sentence
-from tests.pages.reading import control, drawn, numbers, own, said, tables, traces, visit
+from tests.pages.reading import control, drawn, numbers, own, said, shows, tables, traces, visit
 from tests.pages.tokens_and_positions import opened
 from viz.shell.pictures import LOOK_FOR
 
@@ -39,9 +40,7 @@ def test_the_boxes_show_ids_and_bytes_and_torn_characters() -> None:
 def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -> None:
     app = opened("tokens", "Step by step", text="the unseen embeddings")
     rows = re.findall(r"<li.*?</li>", strip(app))
-    (first, *_), last = (
-        re.findall(r"monospace[^>]*>(.*?)</span>", row) for row in (rows[0], rows[-1])
-    )
+    (first, *_), last = (re.findall(r"<b [^>]*>(.*?)</b>", row) for row in (rows[0], rows[-1]))
     assert first == "␣"
     raws = [token.raw.decode() for token in own("stories").tokens("the unseen embeddings")]
     assert "".join(last).replace("␣", " ") == " embeddings"
@@ -56,7 +55,7 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
 def test_each_kind_of_tokenizer_shows_its_own_steps(subtests: pytest.Subtests) -> None:
     for model, told in [
         ("minilm", "the longest piece"),
-        ("smollm2-135m-instruct", "with rank"),
+        ("smollm2-135m-instruct", "lowest rank"),
         ("induction", "and cuts none"),
     ]:
         with subtests.test(model=model):
@@ -72,7 +71,7 @@ def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> 
     wrapped = model.tokenizer.wrapped(text)
     assert app.code[0].value == wrapped.strip()
     assert f"it has {len(model.tokens(wrapped))} tokens" in said(app)
-    lines = re.findall(r"<li.*?</li>", strip(app))
+    lines = re.findall(r"<ol>.*?</ol>", strip(app))
     assert [re.sub("<.*?>", "", line).split("␣")[0].split("⏎")[0] for line in lines] == [
         f"&lt;|im_start|&gt;{role}" for role in ("system", "user", "assistant")
     ]
@@ -87,24 +86,51 @@ def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> 
 
 def own_tokens(app: AppTest) -> str:
     """What stands in the framed boxes of a chat."""
-    found = re.findall(r"border:1px solid #[^>]*>(.*?)</span>", strip(app))
+    found = re.findall(r'<li class="named"[^>]*><b>(.*?)</b>', strip(app))
     return "".join(found).replace("␣", " ").replace("·", " ")
 
 
+def test_a_chat_is_offered_where_the_model_has_a_template() -> None:
+    assert "As a chat" not in shows(opened("tokens", "Tokens"))[0].options
+    app = opened("tokens", "Tokens", model="smollm2-135m-instruct")
+    assert "As a chat" in shows(app)[0].options
+
+
+def test_tokens_that_the_sentence_tells_of_are_framed(subtests: pytest.Subtests) -> None:
+    for text, told in [
+        ("Tom saw a ball near Tom", ["Tom", "·Tom"]),
+        ("the cat saw a cat", ["·cat", "·cat"]),
+        ("a 🦊", ["‹F0›", "‹9F›", "‹A6›", "‹8A›"]),
+        ("the old house", []),
+    ]:
+        with subtests.test(text=text):
+            app = opened("tokens", "Tokens", model="house-gpt", text=text)
+            framed = re.findall(r'<li class="named"[^>]*><b>(.*?)</b><span>(\d+)', strip(app))
+            assert [label for label, _ in framed] == told
+            if "🦊" not in text:
+                assert all(id_ in said(app) for _, id_ in framed)
+
+
 def test_two_tokenizers_give_two_lists() -> None:
-    app = opened("tokens", "Two tokenizers", text="embeddings are vectors")
-    assert "50,257 tokens" in said(app)
-    assert "756 tokens" in said(app)
-    control(app, "Compare GPT-2's tokenizer with that of").set_value("minilm").run()
-    assert "30,522 tokens" in said(app)
+    text = "embeddings are vectors"
+    app = opened("tokens", "Two tokenizers", text=text)
+    assert "756 in the vocabulary" in said(app)
+    assert "30,522 in the vocabulary" in said(app)
     assert "##" in strip(app)
     assert "[CLS]" in strip(app)
+    control(app, "Beside it").set_value(1).run()
+    assert "50,257 in the vocabulary" in said(app)
+    table = tables(app)[0]
+    ids = list(map(str, gpt2().encode(text)))
+    assert list(table["id"][table["tokenizer"].str.startswith("GPT-2")]) == ids
+    own_ids = [str(token.id) for token in own("stories").tokens(text)]
+    assert list(table["id"][~table["tokenizer"].str.startswith("GPT-2")]) == own_ids
 
 
 def test_the_bottom_row_is_the_framed_row(subtests: pytest.Subtests) -> None:
     for model in ["stories", "minilm"]:
         with subtests.test(model=model):
-            app = opened("tokens", "Look-up", model=model)
+            app = opened("vectors", "Look-up", model=model)
             rows = drawn(app)
             place = control(app, "Token").value
             token = own(model).tokens("the cat saw the cat")[place]
@@ -114,7 +140,7 @@ def test_the_bottom_row_is_the_framed_row(subtests: pytest.Subtests) -> None:
 
 
 def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
-    app = opened("tokens", "Nearest tokens", text="the cat saw the dog")
+    app = opened("vectors", "Nearest tokens", text="the cat saw the dog")
     model = own("stories")
     token = model.tokens("the cat saw the dog")[1]
     control(app, "Token").set_value(1).run()
@@ -124,49 +150,10 @@ def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
     assert list(table["id"]) == [str(n.id) for n in expected]
 
 
-def test_length_and_stride_move_the_windows() -> None:
-    app = opened("tokens", "Windows", text="one two three four five six seven eight")
-    tokens = len(own("stories").tokens("one two three four five six seven eight"))
-    control(app, "Length").set_value(3).run()
-    control(app, "Stride").set_value(4).run()
-    inputs, targets = traces(app)[:2]
-    np.testing.assert_array_equal(numbers(targets["base"]), numbers(inputs["base"]) + 1)
-    np.testing.assert_array_equal(np.diff(numbers(inputs["base"])), 4)
-    assert set(numbers(inputs["x"])) == {3}
-    table = tables(app)[-1]
-    assert len(table) == len(range(0, tokens - 3, 4))
-    for row in table.itertuples():
-        assert row.input.split(" ")[1:] == row.target.split(" ")[:-1]
-
-
-def test_one_token_has_no_window_and_says_so() -> None:
-    app = opened("tokens", "Windows", text="a")
-    assert len(app.info) == 1
-    assert not app.get("plotly_chart")
-
-
-def test_what_a_window_reads_stands_there_as_it_was_typed(subtests: pytest.Subtests) -> None:
-    for model, text, read in [
-        ("minilm", "The animal didn't cross", "the animal didn"),
-        ("translate-en-fr", "the black cat sleeps", "the black cat"),
-        ("house-gpt", "Tom saw a red ball", "Tom saw a"),
-        ("house-gpt", "你好", "‹E4›"),  # a window that ends within a character
-    ]:
-        with subtests.test(text=text):
-            app = opened("tokens", "Windows", model=model, text=text)
-            pairs = next(frame for frame in tables(app) if "after reading" in frame)
-            assert read in [one.replace("⁠", "") for one in pairs["after reading"]]
-
-
-def test_one_token_that_no_window_reaches_is_one() -> None:
-    app = opened("tokens", "Windows", text="the cat saw the cat the")  # six tokens, windows of 4
-    assert "last token is" in said(app)
-
-
 def test_the_same_sentence_twice_is_alike_at_every_state(subtests: pytest.Subtests) -> None:
     for model in ["stories", "minilm"]:
         with subtests.test(model=model):
-            app = opened("tokens", "Two sentences", model=model)
+            app = opened("vectors", "Two sentences", model=model)
             control(app, "Second sentence").set_value("the cat saw the cat").run()
             word = numbers(traces(app)[0]["y"])
             np.testing.assert_allclose(word, 1, atol=1e-5)
@@ -180,7 +167,7 @@ def test_what_is_said_of_two_sentences_is_the_curve(subtests: pytest.Subtests) -
     for model in ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"]:
         with subtests.test(model=model):
             text, second = "Tom Hill saw a red ball", "The dog found the ball near the river"
-            app = opened("tokens", "Two sentences", model=model, text=text)
+            app = opened("vectors", "Two sentences", model=model, text=text)
             control(app, "Second sentence").set_value(second).run()
             curve = numbers(traces(app)[0]["y"])
             names = list(traces(app)[0]["hovertext"])
@@ -201,7 +188,7 @@ def test_what_is_said_of_two_sentences_is_the_curve(subtests: pytest.Subtests) -
 
 
 def test_two_equal_sentences_part_nowhere() -> None:
-    app = opened("tokens", "Two sentences")
+    app = opened("vectors", "Two sentences")
     control(app, "Second sentence").set_value("the cat saw the cat").run()
     told = next(one.value for one in app.markdown if LOOK_FOR in one.value)
     assert "same position" in told
@@ -209,7 +196,7 @@ def test_two_equal_sentences_part_nowhere() -> None:
 
 
 def test_sentences_without_a_common_word_are_told_so() -> None:
-    app = opened("tokens", "Two sentences")
+    app = opened("vectors", "Two sentences")
     control(app, "Second sentence").set_value("Anna gave John a ball").run()
     assert "No token occurs" in said(app)
     control(app, "Second sentence").set_value(" ").run()

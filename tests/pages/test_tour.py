@@ -107,10 +107,10 @@ def test_the_last_change_is_taken_back_when_the_tour_is_left() -> None:
 
 
 def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too() -> None:
-    app = visit("pages/glossary.py", tour="mask")
+    app = visit("pages/library.py", tour="mask")
     assert f"“{entry('pages/home.py').title}”" in said(app)
     assert "Go there" in buttons(app)
-    assert "It continues" not in said(visit("pages/glossary.py", tour="mask.left"))
+    assert "It continues" not in said(visit("pages/library.py", tour="mask.left"))
 
 
 def test_what_is_read_off_is_asked_once_the_act_is_done() -> None:

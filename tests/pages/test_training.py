@@ -4,7 +4,6 @@ import base64
 import json
 import time
 from collections.abc import Callable, Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,31 @@ from viz.views.training.choice import CHARACTERS, LIST, workshop
 from viz.views.training.player.message import PATTERN_NAMES
 
 TITLES = {"induction": "Induction", "stories": "Stories", "translate-en-fr": "Translator"}
-VIEWS = ("Watch it form", "Untrained beside trained", "Train one here")
 
 
-def opened(view: str = VIEWS[0], **parameters: str) -> AppTest:
-    return visit("training", **{"show": view} | parameters)
+def opened(**parameters: str) -> AppTest:
+    return visit("training", **parameters)
+
+
+def opened_here() -> AppTest:
+    """The page with the controls of a training of one's own."""
+    return press(opened(), "Train one here")
+
+
+def beside_page() -> None:
+    from viz.shell import page
+    from viz.shell.panel import draw_view
+    from viz.views.training.views import beside
+
+    page.open_page("pages/training.py")
+    draw_view(beside)
+
+
+def untrained_beside_trained(**parameters: str) -> AppTest:
+    app = AppTest.from_function(beside_page, default_timeout=120)
+    for name, value in parameters.items():
+        app.query_params[name] = value
+    return app.run()
 
 
 def its(app: AppTest) -> Any:
@@ -99,18 +118,6 @@ def test_every_training_that_was_shipped_can_be_chosen() -> None:
     assert len(control(opened(), "Which model's training").options) == len(shipped_training_runs())
 
 
-def test_untrained_and_trained_stand_on_one_scale(subtests: pytest.Subtests) -> None:
-    for name in TITLES:
-        with subtests.test(name=name):
-            app = opened(VIEWS[1], training=TITLES[name])
-            untrained, trained = drawn(app)
-            assert [(one["zmin"], one["zmax"]) for one in (untrained, trained)] == [(0, 1), (0, 1)]
-            assert untrained["z"] != trained["z"]
-            training_run = shipped_training_run(name)
-            assert f"trained: step {training_run.steps[-1]:,}" in said(app)
-            assert "untrained: step 0" in said(app)
-
-
 def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:
     app = opened()
     before = sent(app)
@@ -123,9 +130,9 @@ def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:
 
 
 def test_no_text_breaks_a_view_and_what_was_typed_stays(subtests: pytest.Subtests) -> None:
-    for view, title in product(VIEWS[:2], TITLES.values()):
-        with subtests.test(view=view, title=title):
-            app = opened(view, training=title)
+    for title in TITLES.values():
+        with subtests.test(title=title):
+            app = opened(training=title)
             for text in ("", " ", *ODD_TEXTS):
                 typed = text[:CHARACTERS]  # the box takes no more
                 its(app).set_value(typed).run()
@@ -171,7 +178,7 @@ def progress(app: AppTest) -> str:
 
 @pytest.mark.usefixtures("nobody_trains")
 def test_a_run_is_seen_growing_others_wait_in_the_queue_and_a_stopped_one_stays() -> None:
-    mine, other = opened(VIEWS[2]), opened(VIEWS[2])
+    mine, other = opened_here(), opened_here()
     press(mine, "Train")
     until(mine, lambda app: "Training: step" in progress(app))
     press(other, "Train")
@@ -190,7 +197,7 @@ def test_a_run_is_seen_growing_others_wait_in_the_queue_and_a_stopped_one_stays(
 
 @pytest.mark.usefixtures("nobody_trains")
 def test_who_leaves_the_queue_is_out_of_it_and_can_ask_again() -> None:
-    mine, other = opened(VIEWS[2]), opened(VIEWS[2])
+    mine, other = opened_here(), opened_here()
     press(mine, "Train")
     press(other, "Train")
     other.button(key="training-leave").click().run()
@@ -201,7 +208,8 @@ def test_who_leaves_the_queue_is_out_of_it_and_can_ask_again() -> None:
 
 
 def test_the_list_of_a_run_of_ones_own_starts_as_the_known_one() -> None:
-    app = opened(VIEWS[2])
+    app = opened_here()
     assert its(app).value == LIST
     assert not app.get("bidi_component")
-    assert "One visitor trains" in said(app)
+    press(app, "← Recorded trainings")
+    assert app.get("bidi_component")

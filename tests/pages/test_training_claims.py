@@ -1,4 +1,4 @@
-"""Claims on the training page: the words and curves are those of the runs that ship."""
+"""Claims among the experiments: the words and curves are those of the runs that ship."""
 
 import re
 
@@ -11,7 +11,7 @@ from model.training.claims import CLAIMS
 from tests.pages.reading import choose, said, traces, visit
 from viz.notation.labels import WORD_JOINER
 from viz.notation.theme import MASKED
-from viz.views.training.views import VERDICTS
+from viz.views.experiments.claims import VERDICTS
 
 
 def curves(app: AppTest) -> dict[str, dict]:
@@ -34,10 +34,10 @@ def unescaped(written: str) -> str:
 
 
 def test_each_claim_is_drawn_and_told_from_the_runs_that_ship() -> None:
-    app = visit("training", show="Claims")
+    app = visit("experiments", show="Claims")
     runs, by_processor = claims.shipped_runs(), claims.runs_by_processor()
     for claim in CLAIMS:
-        choose(app, "Which claim", claim.title)
+        choose(app, "Claim", claim.title)
         words, drawn = said(app), curves(app)
         assert "nan" not in words
         for name, variant in claim.variants.items():

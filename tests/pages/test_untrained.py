@@ -11,7 +11,7 @@ READ_TWO = ("paper-base", "distance-buckets")
 SAID = "The open model is **untrained**"
 SMALL = [name for name in untrained_models if name not in ("notes-gpt-124m", *READ_TWO)]
 LENDS = "pages/encoder_decoder.py"
-LISTS = ("pages/examples.py", "pages/for_a_class.py")  # what there is to see in trained models
+LISTS = ("pages/library.py", "pages/for_a_class.py")  # what there is to see in trained models
 SENTENCE = "The cat sat on the mat, and Tom saw it"  # no example of the app
 
 
@@ -59,11 +59,11 @@ def test_they_stand_apart_from_the_trained_ones_and_open_from_there() -> None:
 
 
 def test_the_readers_sizes_are_run_and_the_message_is_explained() -> None:
-    app = visit("worked_examples", show="code")
+    app = visit("worked_examples", show="Code that fails")
     assert "RuntimeError: " in codes(app)
     assert "(2)" in codes(app)
     assert "What it means" in said(app)
-    control(app, "Kind").set_value("Sizes that do not fit").run()
+    control(app, "Code").set_value("heads-that-do-not-divide").run()
     assert "RuntimeError: shape '[1, 6, 7, 9]'" in codes(app)
     app.number_input("failing-heads-that-do-not-divide-heads").set_value(16).run()
     assert "Error" not in codes(app)

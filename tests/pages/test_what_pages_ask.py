@@ -45,7 +45,7 @@ RUN_CHANGES = ("pages/home.py",)
 TRANSLATED = {"model": "translate-en-fr", "text": "the black cat sleeps"}
 QUESTIONS = "try-"  # the row of questions, which hides the picture while it is open
 # What these make when they are first opened is kept: small pictures, checkpoints, the step to open on.
-OPEN_TWICE = ("glossary", "experiments", "training", "encoder_decoder")
+OPEN_TWICE = ("library", "experiments", "training", "encoder_decoder")
 # What these views read besides the sentence: another one, each alone, others six ways, words before a step;
 # or more of what one pass leaves.
 MORE = {
@@ -58,8 +58,12 @@ MORE = {
     "Patch": 1,
     "Padded batch": 2,
     "Steer": 2,
+    "Token by token": 1,
     "KV cache": 2,
+    "Your own French": 1,
     "Two runs": 9,  # the other checkpoints, one after another
+    "No positions": 1,  # the words in another order
+    "No sinks": 1,  # the example
 }
 
 
@@ -237,20 +241,20 @@ def test_a_switch_reads_the_tokens_of_the_run(monkeypatch: pytest.MonkeyPatch) -
     assert meanwhile == [0]
 
 
-def test_the_steps_of_a_text_are_passed_once_each(asked: Asked) -> None:
+def test_the_steps_of_a_text_are_one_pass(asked: Asked) -> None:
     text = "Anna saw a red ball"  # of no other test: what was written before is remembered
-    app = opened("pages/prediction.py", show="Token by token", text=text)
+    app = opened("pages/writing.py", text=text)
     asked.clear()
     (step,) = [slider for slider in app.slider if slider.label == "Step"]
     step.set_value(4).run()
-    assert len(asked.passes) == 2  # the sentence, and what was written before this step
+    assert len(asked.passes) == 2  # the sentence, and the sentence with all that was written
     assert len(set(asked.passes)) == 2
 
 
 def test_hiding_a_token_passes_the_sentence_once_more(asked: Asked) -> None:
-    app = opened("pages/all_heads.py", show="Why the first token?")
+    app = opened("pages/all_heads.py", show="First token")
     asked.clear()
-    control(app, "Picture").set_value("When it is hidden").run()
+    control(app, "Number").select("When it is hidden").run()
     assert len(asked.passes) == len(set(asked.passes)) == 2
 
 

@@ -1,4 +1,7 @@
-"""Worked examples and glossary as pages: all open, numbers can be changed, links lead to a step."""
+"""Worked examples as a page: all open, numbers can be changed, links lead to a step."""
+
+import re
+from html import escape
 
 import numpy as np
 import pytest
@@ -6,7 +9,6 @@ from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
 from tests.pages.reading import control, said, visit
-from viz.views.glossary.glossary import TERMS
 from viz.views.worked.by_hand import worked_example
 from viz.views.worked.choice import TOPICS, names_of
 from viz.views.worked.inputs import frame, values
@@ -15,7 +17,7 @@ NAMES = [example.name for example in examples()]
 
 
 def step_of(app: AppTest, name: str) -> int:
-    return app.selectbox(key=f"step-{name}").value
+    return app.segmented_control(key=f"step-{name}").value
 
 
 def result(app: AppTest) -> str:
@@ -29,7 +31,7 @@ def test_every_example_opens_from_its_link_at_its_last_step(subtests: pytest.Sub
             last = len(worked_example(name).steps) - 1
             app = visit("worked_examples", example=name, step=str(last + 1))
             assert not app.error
-            assert not app.warning or "The notes give" in app.warning[0].value
+            assert not app.warning
             assert app.selectbox(key="worked-name").value == name
             assert step_of(app, name) == last
             assert app.latex
@@ -39,10 +41,8 @@ def test_every_example_stands_under_one_topic() -> None:
     assert [name for topic in TOPICS for name in names_of(topic)] == NAMES
 
 
-def test_choosing_topic_and_example_and_stepping_are_written_into_the_link() -> None:
+def test_choosing_an_example_and_stepping_are_written_into_the_link() -> None:
     app = visit("worked_examples")
-    app.selectbox(key="worked-topic").select("§9").run()
-    assert app.selectbox(key="worked-name").value == "layer-norm-by-hand"
     app.selectbox(key="worked-name").select("houses").run()
     app.button(key="next-houses").click().run()
     assert step_of(app, "houses") == 1
@@ -65,10 +65,10 @@ def test_code_takes_the_formulas_place_and_stays_chosen() -> None:
         "scores = query @ key.T",
         "print(torch.as_tensor(scores).tolist())",
     ]
-    app.selectbox(key="step-the-cat-sat").set_value(5).run()
+    app.segmented_control(key="step-the-cat-sat").set_value(5).run()
     assert not app.code
     assert "has no code" in " ".join(part.value for part in app.caption)
-    app.selectbox(key="worked-topic").select("§9").run()
+    app.selectbox(key="worked-name").select("layer-norm-by-hand").run()
     assert app.code[0].value.splitlines() == ["mean = x.mean()  # one number", "mean  # 5"]
     app.segmented_control(key="reading-layer-norm-by-hand").set_value("Formula").run()
     assert not app.code
@@ -113,9 +113,9 @@ def test_own_numbers_are_not_held_against_the_notes() -> None:
     quoted = [text.value.replace("\\", "") for text in app.caption]
     notes = worked_example("layer-norm-by-hand").steps[4].notes
     assert f"{notes.source}: “{notes.quotation}”" in quoted
-    assert notes.erratum in app.warning[0].value.replace("\\", "")
+    assert notes.erratum in said(app)
     app.number_input(key="number-layer-norm-by-hand-epsilon-0").set_value(0.5).run()
-    assert not app.warning
+    assert notes.erratum not in said(app)
     assert not app.exception
 
 
@@ -123,10 +123,10 @@ def test_numbers_that_do_not_fit_get_a_sentence_and_stay() -> None:
     app = visit("worked_examples", example="four-classes-agree")
     app.number_input(key="number-four-classes-agree-heads-0").set_value(3).run()
     assert not app.exception
-    assert {"3", "4\\."} <= {*app.error[0].value.split()}
+    assert {"3", "4\\."} <= {*app.info[0].value.split()}
     assert app.number_input(key="number-four-classes-agree-heads-0").value == 3
     app.number_input(key="number-four-classes-agree-heads-0").set_value(4).run()
-    assert not app.error
+    assert not app.info
 
 
 def test_numbers_outlast_a_look_at_another_example() -> None:
@@ -135,7 +135,7 @@ def test_numbers_outlast_a_look_at_another_example() -> None:
     changed = result(app)
     app.selectbox(key="worked-name").select("sliding-windows").run()
     app.selectbox(key="worked-name").select("gpt-2-parameters").run()
-    app.selectbox(key="step-gpt-2-parameters").set_value(4).run()
+    app.segmented_control(key="step-gpt-2-parameters").set_value(4).run()
     assert result(app) == changed
 
 
@@ -153,13 +153,10 @@ def test_a_table_of_inputs_gives_back_what_it_shows(subtests: pytest.Subtests) -
 
 
 def test_a_link_to_no_example_gets_a_sentence(subtests: pytest.Subtests) -> None:
-    for parameters, warned in [
-        ({"example": "no *such* one"}, "There is no worked example"),
-        ({"example": "houses"}, ""),
-    ]:
-        with subtests.test(parameters=parameters):
-            app = visit("worked_examples", **parameters)
-            assert [warned in warning.value for warning in app.warning] == [True] * bool(warned)
+    for name in ("no *such* one", "houses"):
+        with subtests.test(name=name):
+            told = said(visit("worked_examples", example=name)).replace("\\", "")
+            assert ("“no *such* one”" in told) == (name != "houses")
 
 
 def test_a_step_that_there_is_not_opens_the_last_one_and_no_number_the_first(
@@ -181,71 +178,41 @@ def test_a_step_that_there_is_not_opens_the_last_one_and_no_number_the_first(
 
 
 def test_every_erratum_is_told_and_leads_to_its_step() -> None:
-    app = visit("worked_examples")
-    app.session_state["worked-tab"] = "Errata in the notes"
-    app.run()
-    buttons = [button for button in app.button if button.key.startswith("erratum-")]
-    assert len(buttons) == len(errata())
-    app.button(key="erratum-§5-0").click().run()
-    assert not app.exception
-    assert app.session_state["worked-tab"] == "Step by step"
-    erratum = next(erratum for erratum in errata() if erratum.section == "§5")
-    titles = [step.title for step in worked_example(erratum.example).steps]
-    assert titles[step_of(app, erratum.example)] == erratum.step
-
-
-def test_what_the_notes_have_otherwise_is_told_behind_the_step_and_the_example() -> None:
-    app = visit("worked_examples", example="layer-norm-by-hand", step="5")
-    kinds = [part.type for part in app.main if part.type in ("latex", "warning", "expander")]
-    assert kinds == ["latex", "latex", "warning", "expander", "expander"]
-    app.session_state["errata-layer-norm-by-hand"] = True
-    app.run()
-    assert not app.exception
-    shown = said(app)
+    app = visit("worked_examples", show="Errata", example="houses")
+    shown = "".join(html.proto.body for html in app.get("html"))
+    assert shown.count("<article>") == len(errata())
     for erratum in errata():
-        if erratum.example == "layer-norm-by-hand":
-            assert erratum.quotation in shown
-            assert erratum.why in shown
-    app.button(key="erratum-layer-norm-by-hand-0").click().run()
-    assert step_of(app, "layer-norm-by-hand") == 4
+        for words in (erratum.quotation, erratum.why, worked_example(erratum.example).title):
+            assert escape(words) in shown
+    told = re.findall(r"<article>.*?</article>", shown)
+    of_example = [one for one in errata() if one.example == "houses"]
+    assert of_example
+    for erratum, article in zip(of_example, told, strict=False):  # those of the open example first
+        assert escape(erratum.why) in article
 
 
-def test_what_the_notes_are_is_said_once_and_opens_from_a_link() -> None:
-    app = visit("worked_examples", show="notes", example="houses")
-    said = "".join(text.value for text in app.markdown).replace("\\", "")
+def test_errata_stand_in_no_row_until_their_link_is_followed() -> None:
+    app = visit("worked_examples", example="layer-norm-by-hand", step="5")
+    assert control(app, "Show").options == ["Step by step", "Code that fails"]
+    assert [
+        one
+        for one in app.get("html")
+        if "/worked_examples" in one.proto.body or "Errata" in one.proto.body
+    ]
+    assert "Errata" in control(visit("worked_examples", show="Errata"), "Show").options
+
+
+def test_what_the_notes_are_is_said_once_after_their_errata() -> None:
+    app = visit("worked_examples", show="Errata")
+    told = "".join(text.value for text in app.markdown).replace("\\", "")
     for document in DOCUMENTS:
-        assert said.count(document.title) == 1
-    app.session_state["worked-tab"] = "Step by step"
-    app.run()
+        assert told.count(document.title) == 1
+    control(app, "Show").set_value("Step by step").run()
     assert "show" not in app.query_params
     assert app.latex
 
 
 def test_the_other_pages_keep_parameters_that_are_not_the_views() -> None:
-    app = visit("home", example="houses", text="the old house")
+    app = visit("positions", example="houses", text="the old house")
     assert app.query_params["example"] == "houses"
     assert app.query_params["text"] == "the old house"
-
-
-def terms(app: AppTest) -> list[str]:
-    """The terms that the glossary shows, as HTML."""
-    return [
-        term for html in app.get("html") for term in html.proto.body.split('<div class="term">')[1:]
-    ]
-
-
-def test_the_glossary_opens_at_the_term_of_the_link_and_searches() -> None:
-    app = visit("glossary", term="softmax")
-    assert "<b>Softmax</b>" in terms(app)[0]
-    assert len(terms(app)) == 1 + len(TERMS)
-    app.text_input(key="glossary-search").set_value("induction").run()
-    assert not app.exception
-    assert ["<b>Induction head</b>" in shown for shown in terms(app)] == [False, True]
-    app.text_input(key="glossary-search").set_value("<b>*x*").run()
-    assert not app.exception
-    assert any("No term" in text.value for text in app.caption)
-
-
-def test_a_link_to_no_term_gets_a_sentence() -> None:
-    app = visit("glossary", term="flux *x* " * 40)
-    assert "flux" in app.warning[0].value

@@ -25,6 +25,7 @@ from viz.explorer.around import Group, between, offered, parts_of
 from viz.explorer.code import code_json
 from viz.explorer.layer import band_of, by_distance, group_arrays, layer_arrays
 from viz.explorer.packing import Json
+from viz.explorer.selection import Detail
 from viz.explorer.stages import Stage, stages
 from viz.notation.formulas import StageName, StepFormula, formulas
 from viz.notation.labels import isolated, plotly_label, token_label, word_numbers
@@ -75,7 +76,7 @@ class HeadClaim:
 
 @dataclass(frozen=True)
 class Hero:
-    """What the screen of the main job shows beside a layer: what is changed, in words, how sure the model was
+    """What the screen of the main job shows beside a layer: what is changed in words, how sure the model was
     of each token, a share from 0 to 1 or None, and the loss of the sentence as it is printed. `before` is
     None where nothing is changed. decimals: of a probability. opens: nobody asked for a cell, so it opens on
     the largest weight of the last token. detail: how much is shown. ways: from a chosen cell, what each is
@@ -88,7 +89,7 @@ class Hero:
     loss: Mapping[RunName, str | None] | None = None
     decimals: int = 3
     opens: bool = False
-    detail: Literal["simple", "full"] = "simple"
+    detail: Detail = "simple"
     ways: Mapping[str, str] = field(default_factory=dict)
     job: str = ""
 

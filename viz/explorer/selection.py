@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 from viz.notation.formulas import StageName
+
+Detail = Literal["simple", "full"]  # how much is shown
 
 
 def _names(of: object) -> Iterator[str]:

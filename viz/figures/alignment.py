@@ -13,12 +13,17 @@ from viz.notation.theme import KEY, QUERY, REFERENCE, WEIGHT, rgba
 
 LEAST = 0.02  # smaller weights are not drawn
 STEP = 0.05  # weights are rounded to multiples of this
-WIDEST, REFERENCE_WIDTH = 9.0, 17.0  # pixels of a line of weight 1, and of a reference band
+WIDEST, REFERENCE_WIDTH = 11.0, 22.0  # pixels of a line of weight 1, and of a reference band
 LABEL = 16  # characters
 NAME = 12  # characters of a line above the words: both names stand side by side on a phone
 HOVERED = 600  # at most so many lines show their weight on hover
 _PALE = 0.4  # opacity of the lines of words that are not chosen
-_ROW = 38  # height of a row in pixels
+_ROW, _HIGHEST, _ALL = (
+    38,
+    72,
+    400,
+)  # pixels of a row: at least, at most; of all rows, where they are few
+_SHORT = 8  # letters of words that are written larger
 
 
 def alignment(
@@ -87,7 +92,7 @@ def alignment(
         traces,
         across,
         {"range": [longest - 0.4, -0.6], "visible": False, "fixedrange": True},
-        height=min(100 + _ROW * longest, 900),
+        height=min(100 + round(min(max(_ALL / longest, _ROW), _HIGHEST) * longest), 900),
         legend={"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
         meta=f"Lines from {names[0]} to {names[1]}, as wide as the weight. {'; '.join(pairs)}.",
     )
@@ -125,6 +130,7 @@ def _words(
 ) -> go.Scatter:
     shown = tick_positions(len(words), 40)
     apart = "\u00a0"  # between a word and its dot
+    size = 18 if max(map(len, words), default=0) <= _SHORT else 15
     texts = [apart + plotly_label(words[place], LABEL) + apart for place in shown]
     return marks(
         [across] * len(shown),
@@ -136,6 +142,6 @@ def _words(
             for place, text in zip(shown, texts, strict=True)
         ],
         textposition=where,
-        textfont=MONOSPACED | {"size": 15},
+        textfont=MONOSPACED | {"size": size},
         cliponaxis=False,
     )

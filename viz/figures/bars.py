@@ -1,6 +1,6 @@
 """Bars: amounts, parts of a sum, rows of weights, probabilities, edges, lengths and spreads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -16,11 +16,14 @@ from viz.figures.chart import (
     SMALL,
     STEADY,
     Axis,
+    TraceStyle,
     bars_across,
     chart,
     ends_around,
+    frame,
     line,
     marks,
+    note,
     titled,
 )
 from viz.figures.heatmap import NARROW, NUMBERED, heatmap
@@ -29,9 +32,11 @@ from viz.notation.labels import plotly_label, plotly_words
 from viz.notation.numbers import fixed, probability, settled, signed
 from viz.notation.theme import (
     FEED_FORWARD,
+    INK,
     LESS,
     MASKED,
     MORE,
+    OUTPUT,
     PROBABILITY,
     SCORE,
     STREAM,
@@ -62,23 +67,23 @@ class Amount:
     colour: str = MASKED
 
 
-def amounts(rows: Sequence[Amount], *, unit: str) -> go.Figure:
-    """One bar a row, the first row on top."""
+def amounts(rows: Sequence[Amount]) -> go.Figure:
+    """One bar a row with its words, the first row on top."""
     values = [row.value for row in rows]
     largest = max(values)
     bars = bars_across(
         values,
         [row.colour for row in rows],
-        text=[plotly_words(row.words).replace(" (", "<br>(") for row in rows],
+        text=[plotly_words(row.words) for row in rows],
         textposition=["inside" if value > _LONG * largest else "outside" for value in values],
         **_INSIDE,
-        textfont=SMALL,
         customdata=[[plotly_words(row.name), row.value] for row in rows],
         hover="%{customdata[0]}: %{customdata[1]:,}",
     )
-    across = titled(unit, range=[0, 1.25 * largest or 1], nticks=5)
-    names = Axis("", [row.name for row in rows], tokens=False).down(tickfont=None)
-    return chart(bars, across, names, height=80 + 36 * len(rows), bargap=0.2)
+    bare = {"visible": False, "fixedrange": True, "range": [0, 1.05 * largest or 1]}
+    names = Axis("", [row.name for row in rows], tokens=False).down(tickfont=None, fixedrange=True)
+    listed = "; ".join(f"{row.name}: {row.words}" for row in rows)
+    return chart(bars, bare, names, height=16 + 34 * len(rows), bargap=0.2, meta=f"Bars. {listed}.")
 
 
 def percent(share: float) -> str:
@@ -86,22 +91,21 @@ def percent(share: float) -> str:
     return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
-def neighbours_bars(texts: Sequence[str], cosines: Sequence[float]) -> go.Figure:
-    """The tokens nearest to one token, the nearest on top. Cosines lie between -1 and 1."""
+def neighbours_bars(texts: Sequence[str], cosines: Sequence[float], *, mean: float) -> go.Figure:
+    """The tokens nearest to one token, the nearest on top. mean: the cosine of all tokens, a dotted line."""
     bars = bars_across(
         cosines,
         STREAM,
-        text=[signed(f"{cosine:.4f}") for cosine in cosines],
+        text=[signed(f"{cosine:.2f}") for cosine in cosines],
         textposition="outside",
         hovertext=[plotly_label(text) for text in texts],
         hover="%{hovertext}<br>cosine %{x:.4f}",
     )
-    across = titled(
-        "cosine of the angle to the chosen token's vector",
-        range=[1.2 * min([0.0, *cosines]), 1.12],
-        tickvals=[-1, -0.5, 0, 0.5, 1],
-    )
-    return chart(bars, across, Axis("", texts, longest=18).down(), height=100 + 28 * len(texts))
+    title = "cosine with the chosen token's vector<br>dotted: mean of the whole vocabulary"
+    across = titled(title, range=ends_around([*cosines, mean], 0.12), nticks=6)
+    rows = Axis("", texts, longest=18).down()
+    figure = chart(bars, across, rows, height=110 + 32 * len(texts), bargap=0.25)
+    return figure.add_vline(mean, line=DOTTED)
 
 
 def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:
@@ -118,26 +122,67 @@ def part_bars(names: Sequence[str], values: Sequence[float], *, title: str) -> g
     return chart(bars, across, rows, height=22 * len(names) + 70)
 
 
-def weights_row(weights: FloatArray, tokens: Sequence[str], *, written: int = 0) -> go.Figure:
-    """weights (key,) of one query as upright bars, one a token, from the first to the last.
+class WrittenStep(NamedTuple):
+    """A token that was written, and after it its likeliest rivals: their texts and probabilities."""
 
-    written: how many of the last tokens the model wrote itself; a dotted line stands before them.
-    Raises ValueError if weights and tokens are not equally many.
+    tokens: Sequence[str]
+    shares: Sequence[float]
+
+
+_PARTS = (1.0, 0.5, 0.34, 0.22)  # opacity of a column's parts: the written token, and its rivals
+
+
+def written_steps(steps: Sequence[WrittenStep], *, chosen: int, error: float = 0.0) -> go.Figure:
+    """A column for each step, from 0 to 1: at its foot the probability of the token that was written, above
+    it those of its rivals, and pale all others. The points of each trace are numbered as the steps.
+
+    chosen: the step in a frame. error: how far rounding may move the logarithm of a probability.
     """
-    if weights.shape != (len(tokens),):
-        raise ValueError(f"{weights.shape} weights for {len(tokens)} tokens.")
-    bars = go.Bar(
-        x=list(range(len(tokens))),
-        y=weights,
-        marker={"color": WEIGHT},
-        hovertext=[f"{place} {plotly_label(text, 24)}" for place, text in enumerate(tokens)],
-        hovertemplate="key %{hovertext}<br>weight %{y:.4f}<extra></extra>",
+    words = ["the written token", *(f"rival {place}" for place in range(1, len(_PARTS)))]
+    traces = []
+    for place, (name, opacity) in enumerate(zip(words, _PARTS, strict=True)):
+        shares = [step.shares[place] if place < len(step.shares) else 0.0 for step in steps]
+        texts = [step.tokens[place] if place < len(step.tokens) else "" for step in steps]
+        hover = [
+            f"{plotly_label(text, _LABEL)} {probability(share, error)}"
+            for text, share in zip(texts, shares, strict=True)
+        ]
+        traces.append(_column(shares, rgba(PROBABILITY, opacity), hover, name))
+    others = [max(0.0, 1 - sum(step.shares)) for step in steps]
+    hover = [f"all others {probability(share, error)}" for share in others]
+    traces.append(_column(others, rgba(MASKED, 0.12), hover, "all others"))
+    labels = Axis("", [step.tokens[0] for step in steps]).across(
+        tickangle=SLANTED, fixedrange=True, range=[-0.6, len(steps) - 0.4]
     )
-    across = Axis("key token", tokens).across(tickangle=SLANTED)
-    figure = chart(bars, across, titled("weight", **_SHARES), height=330)
-    if 0 < written < len(tokens):
-        figure.add_vline(len(tokens) - written - 0.5, line=DOTTED | {"width": 1})
+    figure = chart(
+        traces,
+        labels,
+        titled("probability", **_SHARES, fixedrange=True, showgrid=False),
+        height=420,
+        barmode="stack",
+        bargap=0.12,
+        showlegend=False,
+        meta="A column for each step. "
+        + "; ".join(
+            f"{plotly_label(step.tokens[0], _LABEL)} {probability(step.shares[0], error)}"
+            for step in steps
+        ),
+        **CLICKED,
+    )
+    frame(figure, (chosen - 0.47, chosen + 0.47, 0, 1), INK, 2)
     return figure
+
+
+def _column(shares: Sequence[float], colour: str, hover: Sequence[str], name: str) -> go.Bar:
+    return go.Bar(
+        x=list(range(len(shares))),
+        y=list(shares),
+        name=name,
+        marker={"color": colour},
+        hovertext=list(hover),
+        hovertemplate="%{hovertext}<extra></extra>",
+        **STEADY,
+    )
 
 
 _BESIDE = 0.35  # of the longest bar, for its number
@@ -300,15 +345,20 @@ def distribution(
     model: Bars,
     drawn: Bars | None = None,
     *,
+    others: int,
+    divisor: float = 1.0,
     chosen: int | None = None,
 ) -> go.Figure:
-    """Left the logits, right the probabilities, the first label on top and "other" at the bottom.
+    """Left the logits, right the probabilities, the first label on top and all others together at the bottom.
+    The points of each trace are numbered as the rows.
 
     Args:
         labels, logits: of the listed tokens.
         model: the model's own distribution.
-        drawn: the one after temperature, top-k and top-p, beside it; a token with no share left is marked
-            "cut".
+        drawn: the one after temperature, top-k and top-p, over the outline of the model's own; a token with
+            no share left is marked "cut".
+        others: how many tokens are not listed.
+        divisor: the temperature.
         chosen: the row of a token that was chosen.
     """
     below = colorscale("score")[0][1]  # the colour of its lower end
@@ -320,28 +370,50 @@ def distribution(
             text=[signed(f"{logit:.{min(decimals, 2)}f}") for logit in logits],
             textposition="auto",
             showlegend=False,
-            width=0.7,
             hover=f"logit %{{x:.{decimals}f}}",
+            **STEADY,
         )
     ]
-    named = [("the model's own", model, PROBABILITY if drawn is None else MASKED)]
-    if drawn is not None:
-        named.append(("after temperature, top-k and top-p", drawn, PROBABILITY))
-    for name, bars, colour in named:
-        texts = [probability(share, bars.error) if share else "cut" for share in bars.all]
-        place = {"xaxis": "x2", "yaxis": "y2"}
-        traces.append(_shares(bars.all, texts, name, colour, bars.error, **place))
-    ticks = [*(plotly_label(label, _LABEL) for label in labels), "<i>other</i>"]
+    place = {"xaxis": "x2", "yaxis": "y2", **STEADY}
+    shown = drawn or model
+    texts = [probability(share, shown.error) if share else "cut" for share in shown.all]
+    name = "the model's own" if drawn is None else "after temperature, top-k and top-p"
+    traces.append(_shares(shown.all, texts, name, PROBABILITY, shown.error, **place))
+    if drawn is not None:  # last: over the filled bars
+        texts = [""] * len(texts)
+        outline = _shares(model.all, texts, "the model's own", MASKED, model.error, **place)
+        look = {"color": "rgba(0, 0, 0, 0)", "line": {"color": MASKED, "width": 2}}
+        traces.append(outline.update(marker=look))
+    ticks = [*(plotly_label(label, _LABEL) for label in labels), f"<i>{others:,} others</i>"]
     if chosen is not None:
         ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
     rows = Axis("", ticks).down() | {"tickvals": list(range(len(ticks))), "ticktext": ticks}
+    rows |= {"fixedrange": True}
+    divided = "" if divisor == 1 else f" ÷ {divisor:g}"
+    own = "" if drawn is None else "<br>outlined: the model's own"
+    above: TraceStyle = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "align": "left"}
+    bare = {"fixedrange": True, "showticklabels": False, "showgrid": False}
     return _grouped(
         traces,
-        titled("logit", domain=[0.0, 0.35], range=ends_around(logits, 0.3)),
+        bare | {"domain": [0.0, 0.34], "range": ends_around(logits, 0.3), "zeroline": True},
         rows,
-        110 + (34 if drawn is None else 42) * len(ticks),
-        xaxis2=titled("probability", domain=[0.38, 1.0], anchor="y2", **_SHARES),
+        64 + 36 * len(ticks),
+        barmode="overlay",
+        bargap=0.2,
+        margin={"l": 8, "r": 8, "t": 28 if drawn is None else 44, "b": 8},
+        annotations=[
+            note("<b>logit</b>", 0, 1, **above),
+            note(f"<b>probability</b> = softmax(logit{divided}){own}", 0.38, 1, **above),
+        ],
+        showlegend=False,
+        meta="Logits and probabilities of the next token. "
+        + "; ".join(
+            f"{plotly_label(label, _LABEL)}: {probability(share, shown.error)}"
+            for label, share in zip([*labels, f"{others:,} others"], shown.all, strict=True)
+        ),
+        xaxis2={**bare, "domain": [0.38, 1.0], "range": [0, 1], "anchor": "y2", "zeroline": True},
         yaxis2={**rows, "anchor": "x2", "matches": "y", "showticklabels": False},
+        **CLICKED,
     )
 
 
@@ -355,7 +427,7 @@ def _grouped(
     """Bars of the same row one below the other."""
     named = {"showlegend": sum(bar.showlegend is not False for bar in bars) > 1}
     shared = {"barmode": "group", "bargap": 0.25}
-    return chart(bars, x, y, height=height, **shared | named | layout)
+    return chart(bars, x, y, height=height, **(shared | named | layout))
 
 
 def _shares(
@@ -391,27 +463,25 @@ _WRITTEN = 24  # up to so many tokens each bar of a spread has its number beside
 
 
 def spread_bars(
-    before: VectorSpread, after: VectorSpread, *, tokens: Sequence[str], chosen: int, measure: str
+    stages: Mapping[str, VectorSpread], *, tokens: Sequence[str], chosen: int
 ) -> go.Figure:
-    """How widely the numbers of each token's vector are spread: a bar for each token, on the left before a
-    norm, on the right after it. Each side has a scale of its own.
+    """How widely the numbers of each token's vector are spread: a bar for each token, at each stage of a norm
+    from left to right. Each stage has a scale of its own.
 
-    chosen: the token whose bars are dark. measure: what the reach is, in words. The points of each trace are
+    stages: by what stands above them. chosen: the token whose bars are dark. The points of each trace are
     numbered as the tokens.
     """
     names = [f"{place} {plotly_label(text, 24)}" for place, text in enumerate(tokens)]
-    bars, axes = [], []
-    for spread, title, domain, axis in (
-        (before, f"before the norm:<br>{measure}", [0.0, 0.47], "x"),
-        (after, "after it,<br>normalized", [0.53, 1.0], "x2"),
-    ):
+    bars, axes, share = [], {}, 1 / len(stages)
+    for at, (title, spread) in enumerate(stages.items()):
         low, high = spread.centre - spread.reach, spread.centre + spread.reach
+        number = str(at + 1) if at else ""
         bars.append(
             bars_across(
                 (2 * spread.reach).tolist(),
                 [rgba(STREAM, 1 if row == chosen else 0.5) for row in range(len(tokens))],
                 base=low.tolist(),
-                xaxis=axis,
+                xaxis=f"x{number}",
                 text=[f"{reach:.2f}" for reach in spread.reach]
                 if len(tokens) <= _WRITTEN
                 else None,
@@ -424,28 +494,30 @@ def spread_bars(
         )
         first, last = float(low.min()), float(high.max())
         room = (last - first) or 1.0
-        ends = [first - 0.05 * room, last + 0.4 * room]  # on the right for its number
-        look = {"domain": domain, "range": ends, "side": "top", "nticks": 5}
-        axes.append(titled(title, **look, zeroline=True, fixedrange=True))
+        ends = [first - 0.05 * room, last + 0.5 * room]  # on the right for its number
+        domain = [at * share, (at + 1) * share - 0.04]
+        look = {"domain": domain, "range": ends, "side": "top", "nticks": 4}
+        axes[f"xaxis{number}"] = titled(title, **look, zeroline=True, fixedrange=True)
     reaches = [
-        f"{spread.reach.min():.2f} to {spread.reach.max():.2f}" for spread in (before, after)
+        f"{title.replace('<br>', ' ')} {spread.reach.min():.2f} to {spread.reach.max():.2f}"
+        for title, spread in stages.items()
     ]
+    across = axes.pop("xaxis")
     return chart(
         bars,
-        axes[0],
-        Axis("token", tokens).down(),
-        xaxis2=axes[1],
-        height=min(max(26 * len(tokens) + 110, 200), 620),
+        across,
+        Axis("", tokens).down(),
+        **axes,
+        height=min(max(30 * len(tokens) + 110, 200), 620),
         bargap=0.3,
         showlegend=False,
         **CLICKED,
-        meta=f"Two rows of bars, one per token. {measure[0].upper()}{measure[1:]}: "
-        f"{reaches[0]} before the norm, {reaches[1]} after it.",
+        meta=f"A row of bars for each token, one at each stage: {'; '.join(reaches)}.",
     )
 
 
-_ADDED_BY = (WEIGHT, FEED_FORWARD)  # attention, feed-forward
-_WORDS_ON = {WEIGHT: "white", FEED_FORWARD: "black"}  # numbers that can be read on these colours
+_ADDED_BY = (OUTPUT, FEED_FORWARD)  # attention, feed-forward
+_WORDS_ON = {OUTPUT: "white", FEED_FORWARD: "black"}  # numbers that can be read on these colours
 
 
 def contribution_lengths(
@@ -469,7 +541,7 @@ def contribution_lengths(
         insidetextfont={"color": [_WORDS_ON[colour] for colour in colours]},
         texttemplate="%{y:.3g}",
         textposition="auto",
-        insidetextanchor="start",  # at the foot of a bar: above it the line would cross its number
+        insidetextanchor="middle",  # above it the line would cross its number
         cliponaxis=False,
         hovertemplate="adds %{y:.4f}<extra></extra>",
         showlegend=False,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from model.trace.arrays import BoolArray
 from model.worked.example import Labels, Step
-from viz.figures.chart import Axis, chart, frame, line, marks, numbered, titled
+from viz.figures.chart import Axis, chart, frame, line, marks, titled
 from viz.figures.heatmap import NUMBERED, Matrix, cell_text, heatmap, numbers_in_cells
-from viz.figures.room import ABOVE, BELOW, TITLE_LINE, counted_margins, height_of_labels
+from viz.figures.room import ABOVE, BELOW, TITLE_LINE, height_of_labels
 from viz.notation.labels import WORD_JOINER, plotly_label, plotly_words, tick_positions, token_label
 from viz.notation.numbers import numbers, probability
 from viz.notation.theme import (
@@ -21,10 +21,12 @@ from viz.notation.theme import (
     LESS,
     MASKED,
     OUTPUT,
+    PROBABILITY,
     STREAM,
     WEIGHT,
     QuantityName,
     rgba,
+    rising_scale,
 )
 
 CLICKED = 24  # up to so many queries and keys each edge has a mark
@@ -225,91 +227,12 @@ def lens_table(
         words=words,
         height=130 + 40 * len(states),
     )
-    figure.data[-1].update(hovertext=hover, hovertemplate="%{hovertext}<extra></extra>")
+    figure.data[-1].update(
+        hovertext=hover,
+        hovertemplate="%{hovertext}<extra></extra>",
+        colorscale=rising_scale(PROBABILITY),
+    )
     return figure.update_layout(width=_BESIDE + _CELL * len(tokens))
-
-
-_LARGEST = 40  # pixels of a cell
-
-
-def tensor_cells(
-    values: NDArray[np.generic], axes: Sequence[str], quantity: QuantityName, *, limit: float
-) -> go.Figure:
-    """values, of three or four axes: the last two are rows and columns of a block, the first runs down the
-    blocks, the second of four across them. axes: their names. Cells of −∞ are grey.
-    """
-    table = values.astype(np.float64).reshape(len(values), -1, *values.shape[-2:])
-    down, across, rows, columns = table.shape
-    lies = np.full((down * (rows + 1) - 1, across * (columns + 1) - 1), np.nan)
-    for i, j in np.ndindex(down, across):
-        at, to = i * (rows + 1), j * (columns + 1)
-        lies[at : at + rows, to : to + columns] = table[i, j]
-
-    def axis(name: str, blocks: int, count: int) -> Axis:
-        """Block and place within it, nothing between two blocks."""
-        groups = [[f"{block}, {at}" for at in range(count)] for block in range(blocks)]
-        labels = [label for group in groups for label in ("", *group)][1:]
-        return Axis(name, labels, tokens=False)
-
-    beside = axis(f"{axes[0]}, {axes[-2]}", down, rows)
-    alone = values.ndim == 3
-    above = (
-        numbered(axes[-1], columns) if alone else axis(f"{axes[1]}, {axes[-1]}", across, columns)
-    )
-    figure = _numbers(lies, beside, above, quantity, limit)
-    small = min(figure.layout.height - BELOW, _LARGEST * len(lies) + ABOVE)
-    return figure.update_layout(height=small, margin_b=_EDGE)
-
-
-def equal_cells(figures: Sequence[go.Figure]) -> None:
-    """Gives the cells of all figures of `tensor_cells` one size, in places of one width."""
-    rows = max(figure.layout.yaxis.range[0] for figure in figures)
-    columns = max(figure.layout.xaxis.range[1] for figure in figures)
-    for figure in figures:
-        figure.update_xaxes(range=[-0.5, columns], showline=False, tickangle=-90)
-        figure.update_yaxes(range=[rows, -0.5], showline=False, scaleratio=1)
-        above = (counted_margins(figure) or {}).get("t", ABOVE)
-        figure.update_layout(height=_LARGEST * (rows + 0.5) + above + _EDGE)
-
-
-def memory_cells(
-    memories: Mapping[str, NDArray[np.generic]], quantity: QuantityName, *, limit: float
-) -> go.Figure:
-    """The numbers of each memory in the order of their places. A shorter one ends early."""
-    longest = max(map(len, memories.values()))
-    table = np.full((len(memories), longest), np.nan)
-    for row, memory in zip(table, memories.values(), strict=True):
-        row[: len(memory)] = memory
-    rows, columns = Axis("", list(memories), tokens=False), numbered("place in memory", longest)
-    height = 34 * len(memories) + 80  # pixels of a row, and around all
-    figure = _numbers(table, rows, columns, quantity, limit, height=height)
-    return figure.update_xaxes(tickangle=0)
-
-
-def _numbers(
-    values: NDArray[np.float64],
-    rows: Axis,
-    columns: Axis,
-    quantity: QuantityName,
-    limit: float,
-    *,
-    height: int | None = None,
-) -> go.Figure:
-    """Cells with all their numbers, whole ones without decimals; square ones without a height."""
-    whole = bool((values[np.isfinite(values)] % 1 == 0).all())
-    figure = heatmap(
-        values,
-        rows=rows,
-        columns=columns,
-        quantity=quantity,
-        blocked=np.isneginf(values),
-        limit=limit,
-        words=numbers_in_cells(values, 0 if whole else 2),
-        height=height,
-        square=height is None,
-    )
-    figure.data[-1].showscale = False
-    return figure
 
 
 _COLOURED: Mapping[str, QuantityName] = {

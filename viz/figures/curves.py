@@ -7,22 +7,20 @@ from itertools import cycle
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from model.analysis.cost.cost import Growth
 from model.analysis.stream.feed_forward import ActivationCurve, Function, Histogram
-from model.arithmetic.normalization import shrinkage
 from viz.figures.chart import DOTTED, SLANTED, Axis, chart, line, marks, note, titled
 from viz.notation.labels import plotly_label, plotly_words
 from viz.notation.numbers import fixed, signed
 from viz.notation.theme import (
     CURVES,
     FEED_FORWARD,
-    KEY,
     LESS,
     MASKED,
     MORE,
     OUTPUT,
+    PROBABILITY,
     STREAM,
     WEIGHT,
     rgba,
@@ -234,7 +232,7 @@ def training_curves(
     losses: Mapping[str, Curve], scores: Mapping[str, Curve], *, unit: str = "nats per token"
 ) -> go.Figure:
     """Losses above, scores (0 to 1) below, against the same steps. unit: of the losses."""
-    looks = [(OUTPUT, dash) for _, dash in _LOOKS]
+    looks = [(PROBABILITY, dash) for _, dash in _LOOKS]
     traces = [
         line(
             *(curve.steps, curve.values, name, colour),
@@ -341,56 +339,16 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
     )
 
 
-_WIDTHS = np.unique(np.round(np.geomspace(2, 4096, 120)))
-_OTHERS = (4, 512)  # widths that are marked beside the model's own
-
-
-def variance_gap(width: int) -> go.Figure:
-    """The change in percent against the width d, with this model's width and two others marked."""
-    hover = "d = %{x:.0f}: %{y:.3f} %"
-    gaps = 100 * shrinkage(_WIDTHS)
-    traces = [line(_WIDTHS, gaps, "", MASKED, width=2, hover=hover, showlegend=False)]
-    others = [other for other in _OTHERS if other != width]
-    for name, widths, colour in (("other widths", others, MASKED), ("this model", [width], STREAM)):
-        gaps = 100 * shrinkage(np.array(widths, np.float64))
-        close = [any(d < other < 8 * d for other in (*_OTHERS, width)) for d in widths]
-        traces.append(
-            marks(
-                widths,
-                gaps,
-                name=name,
-                mode="markers+text",
-                marker={"color": colour, "size": 11},
-                text=[f"d = {d}: {gap:.2f} %" for d, gap in zip(widths, gaps, strict=True)],
-                textposition=["top left" if one else "top right" for one in close],
-                cliponaxis=False,
-                hover="%{text}",
-                showlegend=True,
-            )
-        )
-    ticks = [2, 4, 16, 64, 256, 1024, 4096]
-    across = titled(
-        "width d (dimensions of a token)",
-        type="log",
-        tickvals=ticks,
-        ticktext=[str(tick) for tick in ticks],
-        range=[np.log10(1.7), np.log10(9000)],
-    )
-    up = titled("unbiased result smaller by, %", rangemode="tozero")
-    return chart(traces, across, up, height=360)
-
-
-PLAIN, SCALED, LINEAR = KEY, WEIGHT, MASKED  # of what is not scaled, what is, what grows with n
+LINEAR = MASKED  # of what grows with n
 
 
 @dataclass(frozen=True)
 class MeasuredCurve:
-    """Measured values at some points. `law`: what theory predicts, drawn dotted."""
+    """Measured values at some points."""
 
     name: str
     values: Sequence[float]
     colour: str
-    law: Sequence[float] | None = None
 
 
 def curves(
@@ -400,8 +358,6 @@ def curves(
     axis: str,
     unit: str,
     logarithmic: bool = False,
-    band: tuple[float, float] | None = None,
-    mark: float | None = None,
     linear: bool = False,
 ) -> go.Figure:
     """One line a curve over the points, on a logarithmic axis, or a linear one.
@@ -411,14 +367,9 @@ def curves(
         drawn: the curves.
         axis, unit: titles of the points and of the values.
         logarithmic: whether the values' axis is, too.
-        band: two values to shade between.
-        mark: a point at which a dotted line stands.
     """
     traces = []
-    for number, curve in enumerate(drawn):
-        if curve.law is not None:  # wide, so that it shows under the measured line
-            law = marks(points, curve.law, mode="lines", line=DOTTED | {"width": 6})
-            traces.append(law.update(name="what the formula gives", showlegend=number == 0))
+    for curve in drawn:
         hover = f"{curve.name}<br>%{{x:.4g}}: %{{y:.4g}}"
         known = (points, curve.values, curve.name, curve.colour)
         traces.append(line(*known, hover=hover, mode="lines+markers", width=3))
@@ -428,34 +379,46 @@ def curves(
         {"type": "log", "dtick": 1} if logarithmic else {"rangemode": "tozero"}
     )
     across = titled(axis, **({} if linear else {"type": "log", "tickvals": ticks}))
-    figure = chart(traces, across, titled(unit, **scale), height=360)
-    if band is not None:
-        figure.add_hrect(*band, fillcolor=LESS, opacity=0.12, line_width=0)
-    return figure if mark is None else figure.add_vline(mark, line=DOTTED)
+    return chart(traces, across, titled(unit, **scale), height=360)
 
 
-def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
-    """Both axes are logarithmic, so the square is the steeper line. A dotted line marks `length`, a
-    cross the length beyond which the square costs more."""
-    far = max(4 * length, 4 * (cost.crossing or 1), 64)
+@dataclass(frozen=True)
+class GrowthLine:
+    """A cost as a function of the length n: quadratic·n² + linear·n + constant."""
+
+    name: str
+    colour: str
+    quadratic: float = 0.0
+    linear: float = 0.0
+    constant: float = 0.0
+
+    def at(self, lengths: ArrayLike) -> Values:
+        n = np.asarray(lengths, dtype=np.float64)
+        values: Values = self.quadratic * n**2 + self.linear * n + self.constant
+        return values
+
+
+def growth_lines(
+    drawn: Sequence[GrowthLine], *, length: int, unit: str, crossing: float | None = None
+) -> go.Figure:
+    """Both axes are logarithmic, so a square is a steeper line, and what does not grow a level one. A dotted
+    line marks `length`, a cross the length at which the first two are equal."""
+    far = max(4 * length, 4 * (crossing or 1), 64)
     lengths = np.geomspace(1, far, 60)
     traces = [
         line(
-            *(lengths, values, name, colour),
+            *(lengths, one.at(lengths), one.name, one.colour),
             width=3,
-            hover=f"{name}<br>length %{{x:,.0f}}: %{{y:.3s}}",
+            hover=f"{one.name}<br>length %{{x:,.0f}}: %{{y:.3s}}",
         )
-        for name, values, colour in (
-            ("pairs of tokens: grows with n²", cost.quadratic * lengths**2, WEIGHT),
-            ("everything else: grows with n", cost.linear * lengths, LINEAR),
-        )
+        for one in drawn
     ]
-    if cost.crossing:
+    if crossing:
         traces.append(
             marks(
-                [cost.crossing],
-                [cost.linear * cost.crossing],
-                name=f"equal at {cost.crossing:,.1f} tokens",
+                [crossing],
+                drawn[0].at([crossing]).tolist(),
+                name=f"equal at {crossing:,.1f} tokens",
                 marker={"color": WEIGHT, "size": 12, "symbol": "x"},
                 hover="equal at %{x:,.1f} tokens",
                 showlegend=True,
@@ -463,7 +426,7 @@ def growth_lines(cost: Growth, *, length: int, unit: str) -> go.Figure:
         )
     figure = _logarithmic(traces, unit, range=[0, math.log10(far)]).add_vline(length, line=DOTTED)
     at = math.log10(length)  # a note on a logarithmic axis is placed by its exponent
-    return figure.add_annotation(note(f"{length:,} tokens", at, 0.02, yref="paper"))
+    return figure.add_annotation(note(f"n = {length:,}", at, 0.02, yref="paper"))
 
 
 @dataclass(frozen=True)
@@ -500,27 +463,11 @@ def time_lines(timed: Sequence[Timed], expected: Timed) -> go.Figure:
 
 
 def _logarithmic(traces: Sequence[go.Scatter], unit: str, **lengths: object) -> go.Figure:
+    drawn = np.concatenate([np.asarray(trace.y, dtype=np.float64) for trace in traces])
+    decades = np.ptp(np.log10(drawn[drawn > 0])) if (drawn > 0).any() else 0.0
+    up = titled(unit, type="log", exponentformat="SI", dtick=1 if decades <= 5 else 3)
     across = titled("length in tokens", type="log", tickformat=",", dtick=1, **lengths)
-    return chart(traces, across, titled(unit, type="log", exponentformat="SI", dtick=1), height=360)
-
-
-_ACTIVATIONS = ((STREAM, "solid"), (MASKED, "dash"), (FEED_FORWARD, "solid"), (OUTPUT, "solid"))
-
-
-@dataclass(frozen=True)
-class ActivationLine:
-    """One curve to draw: its name and its value or slope."""
-
-    name: str
-    function: Function
-
-
-def activation_curves(lines: Sequence[ActivationLine], *, what: str) -> go.Figure:
-    """Up to four curves over x from -5 to 5; `what` names the vertical axis."""
-    points = np.linspace(-5, 5, 401)
-    drawn = [_curve(points, one, *look) for one, look in zip(lines, _ACTIVATIONS, strict=False)]
-    across = titled("x, before the activation", zeroline=True)
-    return chart(drawn, across, titled(what, zeroline=True), height=400)
+    return chart(traces, across, up, height=360)
 
 
 def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> go.Figure:
@@ -539,7 +486,7 @@ def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> 
         hover="%{text}<br>x = %{x:.4f}: %{y:.4f}",
     )
     name = curve.title.partition(",")[0]  # short: on a phone the legend would lie on the curve
-    drawn = [same, _curve(ends, ActivationLine(name, curve.value), FEED_FORWARD, "solid")]
+    drawn = [same, _curve(ends, name, curve.value, FEED_FORWARD)]
     across = titled("before the activation", zeroline=True)
     after = titled("after it", zeroline=True, range=[float(y.min()) - 1, float(y.max()) + 1])
     return chart([*drawn, named], across, after, height=250)
@@ -558,8 +505,8 @@ def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
         hovertemplate="around %{x:.2f}: %{y:.2f} % of the values<extra></extra>",
     )
     lines = [
-        _curve(points, ActivationLine(curve.title, curve.value), STREAM, "solid"),
-        _curve(points, ActivationLine("its slope", curve.slope), OUTPUT, "dot"),
+        _curve(points, curve.title, curve.value, STREAM),
+        _curve(points, "its slope", curve.slope, OUTPUT, "dot"),
     ]
     low, high = (signed(f"{end:.2f}") for end in met.reach)
     outside = (
@@ -577,7 +524,7 @@ def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
 
 
 def _curve(
-    points: NDArray[np.float64], drawn: ActivationLine, colour: str, dash: str
+    points: NDArray[np.float64], name: str, function: Function, colour: str, dash: str = "solid"
 ) -> go.Scatter:
-    hover = f"{drawn.name}<br>x = %{{x:.2f}}: %{{y:.4f}}"
-    return line(points, drawn.function(points), drawn.name, colour, dash=dash, hover=hover)
+    hover = f"{name}<br>x = %{{x:.2f}}: %{{y:.4f}}"
+    return line(points, function(points), name, colour, dash=dash, hover=hover)

@@ -1,22 +1,17 @@
-"""Drawings of how something goes: the order of a norm, shapes of arrays, ways through networks, beams,
-windows over a text, and what a cache keeps."""
+"""Drawings of how something goes: shapes of arrays, ways through networks, beams, and what a cache keeps."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from model.analysis.cost.cost import WritingStep
-from model.analysis.tokens.embeddings import Window
-from model.nn.norms import NORM_PLACES, NormPlace
 from viz.figures.chart import (
     BARE,
-    MONOSPACED,
     SLANTED,
-    SMALL,
     Axis,
     TraceStyle,
     bars_across,
@@ -28,157 +23,86 @@ from viz.figures.chart import (
     rectangles,
     titled,
 )
-from viz.figures.vectors import frame_row
-from viz.notation.labels import plotly_label, plotly_words, tick_positions
+from viz.notation.labels import plotly_label, tick_positions
 from viz.notation.theme import (
     CURVES,
-    DARK,
-    INPUT,
     KEY,
     MASKED,
-    PROBABILITY,
     STREAM,
-    TARGET,
     WEIGHT,
     rgba,
 )
 
 _HIDDEN: TraceStyle = {"visible": False, "fixedrange": True}  # of an axis
 
-_STEP, _ROW, _HALF = 1.5, 2.0, 0.42  # distances between boxes and rows, half a box
-
-
-def norm_orders(own: NormPlace) -> go.Figure:
-    """The places of a norm in a block: pre-norm and post-norm, and the model's own order where it is another,
-    one below the other; the model's own is drawn in colour.
-
-    f is the sub-layer: attention or feed-forward.
-    """
-    orders: list[NormPlace] = [*(() if own in ("pre", "post") else (own,)), "pre", "post"]
-    steps, rows = max(len(NORM_PLACES[place].steps) for place in orders) - 1, len(orders) - 1
-    across = _HIDDEN | {"range": [-0.7, steps * _STEP + 0.7]}
-    down = _HIDDEN | {"range": [-rows * _ROW - 0.7, 1.25]}
-    figure = chart([], across, down, height=40 + 150 * len(orders))
-    for number, place in enumerate(orders):
-        _draw_order(figure, place, -number * _ROW, own=place == own)
-    return figure
-
-
-def _draw_order(figure: go.Figure, place: NormPlace, y: float, *, own: bool) -> None:
-    colour = STREAM if own else MASKED
-    title, order = NORM_PLACES[place].title, NORM_PLACES[place].steps
-    line = {"color": colour, "width": 2}
-
-    def write(x: float, y: float, text: str, **more: object) -> None:
-        figure.add_annotation(x=x, y=y, text=text, showarrow=False, font={"size": 15}, **more)
-
-    def arrow(start: tuple[float, float], end: tuple[float, float]) -> None:
-        figure.add_annotation(
-            **{"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]},
-            **{"xref": "x", "yref": "y", "axref": "x", "ayref": "y"},
-            **{
-                "showarrow": True,
-                "arrowhead": 2,
-                "arrowwidth": 2,
-                "arrowcolor": colour,
-                "text": "",
-            },
-        )
-
-    write(-0.5, y + 1.0, f"<b>{title}</b> · this model" if own else title, xanchor="left")
-    for number, part in enumerate(order):
-        x = number * _STEP
-        if part in ("norm", "f", "+"):
-            is_round = part == "+"
-            half = _HALF - 0.1 if is_round else _HALF
-            figure.add_shape(
-                type="circle" if is_round else "rect",
-                **{"x0": x - half, "x1": x + half, "y0": y - 0.35, "y1": y + 0.35},
-                line=line,
-                fillcolor=rgba(colour, 0.15),
-            )
-        write(x, y, part)
-        if number:
-            arrow((x - _STEP + _HALF, y), (x - _HALF, y))
-    # The residual connection: from x over the sub-layer down to the sum.
-    plus, above = order.index("+") * _STEP, y + 0.65
-    path = f"M 0.25,{y + 0.2} L 0.25,{above} L {plus},{above}"
-    figure.add_shape(type="path", path=path, line=line)
-    arrow((plus, above), (plus, y + 0.36))
-
-
 # Pixels that the widest array, and all arrays one below the other, may take.
-WIDE, HIGH = 460.0, 400.0
-_LINE = 26.0  # pixels of an array's name above it
-_GAP = 3.0  # pixels between equal matrices
-_EDGE = 8  # pixels around all
-_APART = 48  # so many matrices stand apart at most; more of them touch
+WIDE, HIGH = 700.0, 260.0  # pixels of a drawing to scale, at most
 
 
-@dataclass(frozen=True)
-class DrawnArray:
-    """One array: `count` equal matrices side by side, and the words above them."""
-
-    name: str
-    count: int
-    rows: int
-    columns: int
-    words: str
-    colour: str
-
-    @property
-    def drawn(self) -> tuple[int, int]:
-        """How many matrices are drawn apart, and how many columns each has."""
-        apart = self.count <= _APART
-        return (self.count, self.columns) if apart else (1, self.count * self.columns)
-
-
-def blocks(arrays: Sequence[DrawnArray]) -> go.Figure:
-    """Arrays as high as they have rows, as wide as they have columns: one below the other, all to one
-    scale: an area twice as large holds twice as many numbers. The unit of both axes is a pixel of a
-    figure that is `WIDE` pixels wide."""
-    gaps = max(_GAP * (array.drawn[0] - 1) for array in arrays)
-    scale = min(
-        (WIDE - gaps) / max(array.count * array.columns for array in arrays),
-        HIGH / sum(array.rows for array in arrays),
+def to_scale(length: int, width: int, heads: int) -> go.Figure:
+    """The vectors of a text, one row of `width` numbers for each token, and the table of pairs of each head,
+    as high and wide as they have rows and columns: an area twice as large holds twice as many numbers."""
+    across = math.ceil(math.sqrt(heads))
+    gap = 0.06 * max(width, length)
+    apart = 0.04 * length
+    squares = [
+        (left, left + length, top, top + length)
+        for head in range(heads)
+        for left in [width + gap + (head % across) * (length + apart)]
+        for top in [(head // across) * (length + apart)]
+    ]
+    right, down = max(side[1] for side in squares), max(length, squares[-1][3])
+    pixels = min(WIDE / right, HIGH / down)
+    shown = (
+        (
+            [(0.0, float(width), 0.0, float(length))],
+            STREAM,
+            f"n × d = {length:,} × {width:,}: {length * width:,} numbers",
+            "vectors of the tokens",
+        ),
+        (
+            squares,
+            WEIGHT,
+            f"{heads} × n × n = {heads} × {length:,} × {length:,}: {heads * length**2:,} numbers",
+            "weights of the heads",
+        ),
     )
-    traces, names, top = [], [], 0.0
-    for array in arrays:
-        name, words = plotly_words(array.name), plotly_words(array.words)
-        # A note, for points with words are hidden where a figure is narrow.
-        title = f"<b>{name}</b> {words}"
-        names.append(note(title, 0, top + _LINE / 2, yanchor="middle", align="left"))
-        count, columns = array.drawn
-        width, height, above = columns * scale, array.rows * scale, top + _LINE
-        lefts = [number * (width + _GAP) for number in range(count)]
-        traces.append(
-            go.Scatter(
-                **rectangles([(left, left + width, above, above + height) for left in lefts]),
-                mode="lines",
-                fill="toself",
-                fillcolor=rgba(array.colour, 0.55),
-                line={"color": array.colour, "width": 1},  # where it is thinner than a pixel
-                hoveron="fills",
-                hoverinfo="text",
-                text=f"{name}: {words}",
-                name=array.name,
-            )
+    traces = [
+        go.Scatter(
+            **rectangles(sides),
+            mode="lines",
+            fill="toself",
+            fillcolor=rgba(colour, 0.55),
+            line={"color": colour, "width": 1},  # where it is thinner than a pixel
+            hoveron="fills",
+            hoverinfo="text",
+            text=f"{name}: {words}",
+            name=name,
         )
-        top += 1.25 * _LINE + height
-    bare = _HIDDEN | {"constrain": "domain", "automargin": False}
-    across = bare | {"range": [-2, WIDE + 2], "constraintoward": "left"}
-    anchored = {"scaleanchor": "x", "scaleratio": 1, "constraintoward": "top"}
-    listed = "; ".join(f"{array.name}: {array.words}" for array in arrays)
+        for sides, colour, words, name in shown
+    ]
+    bare = _HIDDEN | {"constrain": "domain"}
+    names = [
+        note(
+            f'<span style="color:{colour}">■</span> <b>{name}</b> {words}',
+            0,
+            1,
+            xref="paper",
+            yref="paper",
+            yanchor="bottom",
+            yshift=8 + 22 * (1 - place),
+        )
+        for place, (_, colour, words, name) in enumerate(shown)
+    ]
     return chart(
         traces,
-        across,
-        bare | anchored | {"range": [top, 0]},
-        height=round(top) + 2 * _EDGE,
-        margin=dict.fromkeys("lrtb", _EDGE),
+        bare | {"range": [0, right], "constraintoward": "left"},
+        bare | {"range": [down, 0], "scaleanchor": "x", "scaleratio": 1, "constraintoward": "top"},
+        height=round(72 + max(pixels * down, 24)),
+        margin={"l": 8, "r": 8, "t": 56, "b": 8},
         showlegend=False,
         annotations=names,
-        meta="Arrays drawn to one scale, as high as their rows, as wide as their columns. "
-        f"{listed}.",
+        meta="Drawn to one scale. " + "; ".join(f"{name}: {words}" for _, _, words, name in shown),
     )
 
 
@@ -244,173 +168,8 @@ def paths_and_gradients(
     )
 
 
-TokenFate = Literal["kept", "dropped", "greedy"]
-_MARKS: dict[TokenFate, tuple[str, str, int]] = {  # colour, symbol, size
-    "kept": (PROBABILITY, "circle", 11),
-    "dropped": (MASKED, "circle-open", 8),
-    "greedy": (KEY, "diamond", 9),
-}
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A text at a step, by its last token."""
-
-    step: int  # from 1
-    row: int  # by its total, from the top
-    kind: TokenFate
-    token: str
-    probability: float
-    total: float  # log-probabilities, added up
-    words: tuple[str, str]  # both with the digits that are certain
-    before: int  # the row of the text that it continues, at the step before
-
-
-DrawnPath = Sequence[tuple[int, int]]  # step and row, from (0, 0) on
-
-
-def beam_tree(
-    leaves: Sequence[Leaf], start: str, *, best: DrawnPath, greedy: DrawnPath
-) -> go.Figure:
-    """The texts that a beam search kept and dropped, as a tree, with the greedy text in it.
-
-    start: the token before the first step. best: where the beam search's text lies. greedy: the same of
-    the greedy one."""
-    steps, rows = max(leaf.step for leaf in leaves), max(leaf.row for leaf in leaves) + 1
-    longest = max(40 // (steps + 1), 6)  # letters, so that neighbours do not touch on a phone
-    branches, ends = [], []
-    for kind, (colour, symbol, size) in _MARKS.items():
-        among = [leaf for leaf in leaves if leaf.kind == kind]
-        branches.append(
-            marks(
-                [at for leaf in among for at in (leaf.step - 1, leaf.step, None)],
-                [at for leaf in among for at in (leaf.before, leaf.row, None)],
-                mode="lines",
-                line={"color": colour, "width": 1},
-                opacity=0.4 if kind == "dropped" else 1,
-            )
-        )
-        known = [[plotly_label(leaf.token), *map(plotly_words, leaf.words)] for leaf in among]
-        ends.append(
-            marks(
-                [leaf.step for leaf in among],
-                [leaf.row for leaf in among],
-                mode="markers+text",
-                name=kind,
-                showlegend=kind != "greedy",
-                text=[
-                    "<br>".join([plotly_label(leaf.token, longest), *words])
-                    for leaf, (_, *words) in zip(among, known, strict=True)
-                ],
-                textposition="bottom center",
-                textfont=MONOSPACED | {"size": 13},
-                marker={"color": colour, "symbol": symbol, "size": size},
-                cliponaxis=False,
-                customdata=known,
-                hover="%{customdata[0]}<br>probability %{customdata[1]}<br>"
-                "total log-probability %{customdata[2]}",
-            )
-        )
-    paths = [
-        line(
-            [step for step, _ in path],
-            [row for _, row in path],
-            *(name, colour),
-            hover=name,
-            dash=dash,
-            width=width,
-        )
-        for path, name, colour, dash, width in (
-            (best, "best beam", PROBABILITY, "solid", 5),
-            (greedy, "greedy", KEY, "dash", 2.5),
-        )
-    ]
-    root = marks([0], [0], marker={"color": PROBABILITY, "size": 11})
-    across = Axis("step", [start, *map(str, range(1, steps + 1))], longest=longest + 2).across()
-    up = BARE | {"visible": False, "range": [rows - 0.15, -0.3]}
-    token_at = {(leaf.step, leaf.row): plotly_label(leaf.token) for leaf in leaves}
-    words = " → ".join(token_at[place] for place in best[1:] if place in token_at)
-    return chart(
-        [trace for trace in (*branches, *paths, *ends, root) if trace.x],
-        across,
-        up,
-        height=58 * rows + 110,  # pixels of a row, and of the axis and the legend
-        meta=f"Tree of {steps} steps with the texts kept and dropped. The best: {words}.",
-    )
-
-
-WRITTEN = 16  # up to so many tokens their texts are written in the bars
-_BAR = 0.38  # height, of a row of height 1
-
-
-def sliding_windows(
-    found: Sequence[Window[int]], texts: Sequence[str], *, chosen: int | None = None
-) -> go.Figure:
-    """Windows of positions over the tokens `texts`; each is one row of two bars, its tokens and below them
-    its target, one position later.
-
-    chosen: the number, in `found`, of the window that is framed.
-    """
-    end = max(window.start + len(window.inputs) for window in found) + 1
-    is_written = end <= WRITTEN
-    traces = []
-    for shift, (name, colour) in enumerate((("input", INPUT), ("target: shifted by one", TARGET))):
-        starts = [window.start + shift for window in found]
-        lengths = [len(window.inputs) for window in found]
-        traces.append(
-            bars_across(
-                lengths,
-                colour,
-                name=name,
-                base=[start - 0.5 for start in starts],
-                y=[number + _BAR * (shift - 0.5) for number in range(len(found))],
-                width=_BAR,
-                hovertext=[
-                    f"window {number}, {'target' if shift else 'input'}: positions {start} to "
-                    f"{start + length - 1}"
-                    for number, (start, length) in enumerate(zip(starts, lengths, strict=True))
-                ],
-                hover="%{hovertext}",
-            )
-        )
-    if is_written:  # the tokens within the bars
-        cells = [
-            (place, number + offset)
-            for number, window in enumerate(found)
-            for places, offset in ((window.inputs, -_BAR / 2), (window.target, _BAR / 2))
-            for place in places
-        ]
-        x, y = zip(*cells, strict=True)
-        words = [plotly_label(texts[place], 9) for place in x]
-        traces.append(marks(x, y, mode="text", text=words, textfont=SMALL | {"color": DARK}))
-    ticks = tick_positions(end)
-    across = titled(
-        "position" if is_written else "position and token",
-        tickvals=ticks,
-        ticktext=[
-            str(place) if is_written else f"{place} {plotly_label(texts[place], 9)}"
-            for place in ticks
-        ],
-        tickfont=MONOSPACED,
-        range=[-0.6, end - 0.4],
-        side="top",
-    )
-    down = titled("window", tickvals=list(range(len(found))), range=[len(found) - 0.4, -0.6])
-    figure = chart(
-        traces,
-        across | BARE,
-        down | BARE,
-        barmode="overlay",
-        height=min(150 + 46 * len(found), 640),
-        legend={"orientation": "h", "y": -0.04, "yanchor": "top"},
-    )
-    if chosen is not None:
-        frame_row(figure, chosen, end, inset=0.02)
-    return figure
-
-
-_COLUMNS = 24  # of the last tokens; the others would make the cells too narrow
-_CELL, _TITLE, _AROUND = 16, 24, 180  # pixels: a row, a panel's title, the legend and the tokens
+_COLUMNS = 40  # of the last tokens; the others would make the cells too narrow
+_CELL, _HEAD, _FOOT = 22, 56, 84  # pixels: a row, what stands above the rows, the tokens below them
 _NOW, _BEFORE, _IN_SOME, _DROPPED = 1, 2, 3, 4  # states of a cell
 _STATES = {
     _NOW: ("computed now", KEY),
@@ -418,70 +177,123 @@ _STATES = {
     _IN_SOME: ("kept in some layers", rgba(KEY, 0.14)),
     _DROPPED: ("dropped", rgba(MASKED, 0.14)),
 }
-_WITHOUT = {_NOW: _STATES[_NOW], _BEFORE: ("computed again", MASKED)}
+
+
+@dataclass(frozen=True)
+class StepBars:
+    """A number of each step, and over it, outlined, another one."""
+
+    title: str
+    values: Sequence[float]
+    colour: str
+    other: Sequence[float] = ()
+    other_name: str = ""
+
+    def last(self, count: int) -> "StepBars":
+        return replace(self, values=self.values[-count:], other=self.other[-count:])
 
 
 def staircase(
-    steps: Sequence[WritingStep], tokens: Sequence[str], read: Sequence[Sequence[int]]
+    steps: Sequence[WritingStep],
+    tokens: Sequence[str],
+    there: Sequence[NDArray[np.floating]],
+    bars: Sequence[StepBars],
+    *,
+    first: int = 0,
 ) -> go.Figure:
     """Writing as a staircase: of which tokens keys and values are kept, and of which they are computed. Rows
-    are steps, columns the last of the tokens; above with a cache, below without one.
+    are steps, columns the last of the tokens; at the right what each step takes.
 
-    read: of each step the keys that are there for its last token, by layer: what a sliding window hides is
-    dropped.
+    bars: those that have an outline have one of the same name.
+    there: of each step the share of the layers, (token,), that have a token's key for the last one. first:
+    steps before these.
     """
-    first = max(len(tokens) - _COLUMNS, 0)
-    at = np.arange(first, len(tokens))
+    hidden = max(len(tokens) - _COLUMNS, 0)
+    at = np.arange(hidden, len(tokens))
     cells = np.full((len(steps), len(at)), np.nan, np.float32)
-    for row, step, keys in zip(cells, steps, read, strict=True):
+    for row, step, share in zip(cells, steps, there, strict=True):
         row[at < step.tokens] = _NOW
         before = at < step.kept
-        has = (step.tokens - at[before, None] <= np.array(keys)).mean(1)  # share of the layers
+        has = share[at[before]]
         row[before] = np.where(has == 1, _BEFORE, np.where(has > 0, _IN_SOME, _DROPPED))
-    inner = 2 * _CELL * len(steps) + 2 * _TITLE
-    above, below = [1 - (inner / 2 - _TITLE) / inner, 1.0], [0.0, (inner / 2 - _TITLE) / inner]
-    steps_of = [str(number + 1) for number in range(len(steps))]
-    rows = Axis("step", steps_of, tokens=False).down()
-    name = f"token (the last {len(at)} of {len(tokens)})" if first else "token"
-    labels = Axis(name, list(tokens)[first:]).across(
-        range=[-0.5, len(at) - 0.5], tickangle=SLANTED, anchor="y2"
+    steps_of = [str(first + number + 1) for number in range(len(steps))]
+    rows = Axis("step", steps_of, tokens=False).down(fixedrange=True)
+    name = f"the last {len(at)} of {len(tokens)} tokens" if hidden else ""
+    wide = {1: 0.64, 2: 0.5}[len(bars)]
+    labels = Axis(name, list(tokens)[hidden:]).across(
+        range=[-0.5, len(at) - 0.5], tickangle=SLANTED, domain=[0, wide], fixedrange=True
     )
-    named = [f"{first + place} {plotly_label(text)}" for place, text in enumerate(tokens[first:])]
+    named = [f"{hidden + place} {plotly_label(text)}" for place, text in enumerate(tokens[hidden:])]
     shown = [state for state in _STATES if state == _BEFORE or (cells == state).any()]
-    panels = (
-        _stairs(cells, named, "y", {state: _STATES[state] for state in shown}),
-        _stairs(np.where(cells > _BEFORE, _BEFORE, cells), named, "y2", _WITHOUT),
-    )
-    square = {"symbol": "square", "size": 12}
-    entries = [
-        marks([None], [None], name=name, marker=square | {"color": colour}, showlegend=True)
-        for name, colour in [*(_STATES[state] for state in shown), _WITHOUT[_BEFORE]]
+    traces: list[go.Heatmap | go.Bar | go.Scatter] = [
+        _stairs(cells, named, {state: _STATES[state] for state in shown})
     ]
-    last = steps[-1]
-    kept = f"those of the {last.kept} others are kept"
-    if (cells[-1] > _BEFORE).any():
-        kept += ", but for what a sliding window drops"
-    return chart(
-        [*panels, *entries],
-        labels,
-        rows | {"domain": above},
-        height=inner + _AROUND,
-        yaxis2=rows | {"domain": below},
-        annotations=[note_above("with the cache", 1.0), note_above("without it", below[1])],
-        legend={"orientation": "h", "x": 0, "y": 1 + _TITLE / inner, "yanchor": "bottom"},
-        meta=f"A staircase of {len(steps)} steps. In step {len(steps)} the keys and values of "
-        f"{last.new} of {last.tokens} tokens are computed; {kept}, "
-        "and without a cache they are computed again.",
+    layout: dict[str, object] = {}
+    outlined = [one.other_name for one in bars if one.other][:1]
+    key = "  ".join(
+        [*(_square(*_STATES[state]) for state in shown), *(f"□ {one}" for one in outlined)]
     )
+    above = {"xref": "paper", "yref": "paper", "yanchor": "bottom"}
+    notes = [note(key, 0, 1, **above, yshift=22)]
+    width = (1 - wide) / len(bars)
+    for place, one in enumerate(bars):
+        axis, left = str(place + 2), wide + place * width + 0.03
+        most = max([*one.values, *one.other, 1e-9])
+        layout[f"xaxis{axis}"] = _HIDDEN | {
+            "domain": [left, left + width - 0.03],
+            "range": [0, most],
+        }
+        traces += _step_bars(one, steps_of, f"x{axis}")
+        notes.append(note(f"<b>{one.title}</b>", left, 1, **above))
+    last = steps[-1]
+    kept = f"those of {last.kept} others are kept"
+    if (cells[-1] > _BEFORE).any():
+        kept += ", but for what is dropped"
+    return chart(
+        traces,
+        labels,
+        rows,
+        height=_CELL * len(steps) + _HEAD + _FOOT,
+        margin={"l": 8, "r": 8, "t": _HEAD, "b": 8},
+        annotations=notes,
+        barmode="overlay",
+        bargap=0.25,
+        showlegend=False,
+        meta=f"A staircase of {len(steps)} steps. In the last one the keys and values of {last.new} of "
+        f"{last.tokens} tokens are computed; {kept}.",
+        **layout,
+    )
+
+
+def _square(name: str, colour: str) -> str:
+    return f'<span style="color:{colour}">■</span> {name}'
+
+
+def _step_bars(one: StepBars, steps: Sequence[str], axis: str) -> list[go.Bar]:
+    """The bars of one number, and over them the outlines of the other one."""
+    drawn: list[tuple[str, Sequence[float], TraceStyle]] = [
+        (one.title, one.values, {"color": one.colour})
+    ]
+    if one.other:
+        outline = {"color": "rgba(0, 0, 0, 0)", "line": {"color": MASKED, "width": 1.5}}
+        drawn.append((one.other_name, one.other, outline))
+    return [
+        bars_across(
+            list(values),
+            MASKED,
+            hover=f"step %{{customdata}}, {name}: %{{x:,.4~g}}",
+            customdata=list(steps),
+            name=name,
+            xaxis=axis,
+        ).update(marker=look)
+        for name, values, look in drawn
+    ]
 
 
 def _stairs(
-    cells: NDArray[np.float32],
-    named: Sequence[str],
-    axis: str,
-    states: Mapping[int, tuple[str, str]],
+    cells: NDArray[np.float32], named: Sequence[str], states: Mapping[int, tuple[str, str]]
 ) -> go.Heatmap:
-    """One panel. states: what each is called, and its colour."""
+    """states: what each is called, and its colour."""
     hover = [
         [
             f"step {step + 1}, {name}: {states[state][0] if state in states else ''}"
@@ -492,7 +304,6 @@ def _stairs(
     colours = [states.get(state, states[_NOW])[1] for state in _STATES]
     return go.Heatmap(
         z=cells,
-        yaxis=axis,
         zmin=_NOW,
         zmax=_DROPPED,
         colorscale=[[place / (len(colours) - 1), one] for place, one in enumerate(colours)],

@@ -15,8 +15,11 @@ from viz.figures.chart import (
     BARE,
     CLICKED,
     MONOSPACED,
+    STEADY,
     Axis,
+    bars_across,
     chart,
+    ends_around,
     frame,
     line,
     marks,
@@ -25,14 +28,18 @@ from viz.figures.chart import (
     rectangles,
     titled,
 )
-from viz.figures.heatmap import NUMBERED, Matrix, heatmap, numbers_in_cells
-from viz.figures.room import BELOW, MARGIN, SCALE
+from viz.figures.heatmap import NUMBERED, ON_DIVERGING, STRONG, Matrix, heatmap, numbers_in_cells
+from viz.figures.room import BELOW, LETTERS, MARGIN, SCALE
 from viz.notation.labels import plotly_words, tick_positions
+from viz.notation.numbers import signed
 from viz.notation.theme import (
     HEADS,
     INK,
     KEY,
+    LESS,
     MASKED,
+    MORE,
+    PAPER,
     QUANTITIES,
     QUERY,
     SCORE,
@@ -110,8 +117,10 @@ def _add_marks(
 
 LEVELS = 255  # steps of colour from 0 to 1: a screen shows no more
 FINE = 24  # least cells along a tile, so that the gap between tiles stays thin
-WIDTH, HEIGHT = 500, 560  # of all tiles together, in pixels
+WIDTH, HEIGHT = 648, 480  # of all tiles together, in pixels
 LEAST, LARGEST = 28, 140  # size of a tile in pixels
+NAMED_FROM = 72  # pixels of a tile that has room for the name of a job
+_STRIP = 20  # pixels of a line for it
 _ABOVE = 72  # height of the axis above in pixels
 _APART = 7  # pixels between two lines of the hatching, about
 _COLORBAR = {
@@ -129,7 +138,7 @@ def head_grid(
     chosen: TileCell | None,
     words: Sequence[str],
     groups: int = 0,
-    marked: Sequence[TileCell] = (),
+    jobs: Sequence[str] = (),
 ) -> go.Figure:
     """Every head's weights on one scale from 0 to 1, masked cells grey and hatched, one image in all: rows
     are layers, columns heads.
@@ -140,26 +149,31 @@ def head_grid(
         words: what hovering over each head says, layer by layer, as Plotly may draw it.
         groups: heads of keys and values in a layer, where heads share them: those that share one have frames
             of one colour.
-        marked: heads with a dotted frame.
+        jobs: what each head is called, "" for none, layer by layer: under tiles that are wide enough.
     """
     layers, heads, rows, columns = found.weights.shape
     times = max(1, FINE // max(rows, columns))
     high, wide = rows * times, columns * times
-    pitch = Pitch(((wide - 1) / 2, (high - 1) / 2), (wide + 1, high + 1), (wide / 2, high / 2))
+    tile = _tile(layers, heads)
+    strip = round(_STRIP / tile * wide) if any(jobs) and tile >= NAMED_FROM else 0
+    step = (wide + 1, high + 1 + strip)
+    pitch = Pitch(((wide - 1) / 2, (high - 1) / 2), step, (wide / 2, high / 2))
     blocked = np.broadcast_to(found.blocked[:, None], found.weights.shape)
     levels = np.rint(found.weights * LEVELS).astype(np.uint8)
-    tile = max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
 
     def finer(tiles: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return tiles.repeat(times, axis=2).repeat(times, axis=3)
 
-    traces = [_image(finer(levels), colorscale("weight"), zmax=LEVELS, colorbar=_COLORBAR)]
+    traces = [_image(finer(levels), colorscale("weight"), strip, zmax=LEVELS, colorbar=_COLORBAR)]
     if (
         blocked.any()
     ):  # above the weights, whose zero is solid; a weight that leaks keeps its colour
         hidden = finer((blocked & (levels == 0)).astype(np.uint8))
         grey: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.2)]]
-        traces += [_image(hidden, grey, zmax=1, showscale=False), _hatching(hidden, tile)]
+        traces += [
+            _image(hidden, grey, strip, zmax=1, showscale=False),
+            _hatching(hidden, tile, strip),
+        ]
     by_colour: dict[str, list[TileCell]] = {}
     for cell in np.ndindex(layers, heads):
         colour = hue_of(cell[1], heads, groups) if groups else rgba(MASKED, 0.6)
@@ -169,12 +183,42 @@ def head_grid(
         traces.append(
             marks(**rectangles([pitch.sides(cell) for cell in framed]), mode="lines", line=look)
         )
-    height = int(layers * tile * min(high / wide, 1.0)) + _ABOVE + BELOW
+    if strip:
+        traces.append(_words_on_tiles(jobs, (layers, heads), pitch, down=(high + strip) / 2))
+    height = int(layers * tile * min(step[1] / step[0], 1.5)) + _ABOVE + BELOW
     figure = chart(traces, *_axes(pitch, layers, heads), height=height, margin=MARGIN)
     _add_marks(figure, (layers, heads), words, [] if chosen is None else [chosen], pitch)
-    for cell in marked:
-        frame(figure, pitch.sides(cell), INK, 2.5, "dot")
     return figure
+
+
+def _tile(layers: int, heads: int) -> int:
+    """Pixels of a tile."""
+    return max(LEAST, min(LARGEST, WIDTH // heads, HEIGHT // layers))
+
+
+def _words_on_tiles(
+    words: Sequence[str],
+    shape: tuple[int, int],
+    pitch: Pitch,
+    *,
+    down: float,
+    strong: Sequence[bool] = (),
+) -> go.Scatter:
+    """A word on each tile, so far below its middle. Where the tiles are too narrow it is hidden.
+
+    strong: whether a tile has a strong colour, on which letters have the colour of the page.
+    """
+    places = [pitch.at(cell) for cell in np.ndindex(shape)]
+    colours = [PAPER if one else INK for one in strong] or INK
+    return marks(
+        [x for x, _ in places],
+        [y + down for _, y in places],
+        mode="text",
+        text=[plotly_words(word) for word in words],
+        textfont={"color": colours, "size": LETTERS},
+        meta={"units": pitch.step[0]},
+        name="jobs",
+    )
 
 
 def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
@@ -186,8 +230,9 @@ def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
     return figure.update_traces(showscale=False, selector={"type": "heatmap"})
 
 
-def _hatching(hidden: NDArray[np.uint8], tile: int) -> go.Scatter:
-    """Slanting lines over what is 1 in some tiles. tile: their size in pixels."""
+def _hatching(hidden: NDArray[np.uint8], tile: int, strip: int) -> go.Scatter:
+    """Slanting lines over what is 1 in some tiles. tile: their size in pixels. strip: cells between two
+    layers."""
     high, wide = hidden.shape[2:]
     lines = []
     for place in range(0, high + wide - 1, max(1, round(_APART * high / tile))):
@@ -197,7 +242,7 @@ def _hatching(hidden: NDArray[np.uint8], tile: int) -> go.Scatter:
         )
         layer, head, first = np.nonzero(edges == 1)
         last = np.nonzero(edges == -1)[2] - 1
-        left, top = head * (wide + 1), layer * (high + 1)
+        left, top = head * (wide + 1), layer * (high + 1 + strip)
         right = left + place
         begins = (right - rows[first] + 0.5, top + rows[first] - 0.5)
         lines.append(np.stack([*begins, right - rows[last] - 0.5, top + rows[last] + 0.5], 1))
@@ -208,18 +253,24 @@ def _hatching(hidden: NDArray[np.uint8], tile: int) -> go.Scatter:
 
 
 def _image(
-    tiles: NDArray[np.uint8], colours: list[list[float | str]], **more: object
+    tiles: NDArray[np.uint8], colours: list[list[float | str]], strip: int, **more: object
 ) -> go.Heatmap:
-    """Tiles (layer, head, row, column) as one image, with an empty line between two tiles."""
-    apart = np.pad(tiles, ((0, 0), (0, 0), (0, 1), (0, 1)))
+    """Tiles (layer, head, row, column) as one image, with an empty line between two tiles, and a strip of
+    more lines between two layers."""
+    apart = np.pad(tiles, ((0, 0), (0, 0), (0, 1 + strip), (0, 1)))
     layers, heads, high, wide = apart.shape
-    matrix = apart.transpose(0, 2, 1, 3).reshape(layers * high, heads * wide)[:-1, :-1]
+    matrix = apart.transpose(0, 2, 1, 3).reshape(layers * high, heads * wide)[: -1 - strip, :-1]
     return go.Heatmap(z=matrix, zmin=0, colorscale=colours, hoverinfo="skip", **more)
 
 
-def _axes(pitch: Pitch, layers: int, heads: int) -> tuple[dict[str, object], dict[str, object]]:
+def _axes(
+    pitch: Pitch, layers: int, heads: int, steep: float = 1
+) -> tuple[dict[str, object], dict[str, object]]:
+    """steep: the height of a unit by its width."""
     left, _, top, _ = pitch.sides((0, 0))
-    _, right, _, bottom = pitch.sides((layers - 1, heads - 1))
+    _, right, *_ = pitch.sides((layers - 1, heads - 1))
+    bottom = top + layers * pitch.step[1]
+    edge = min(1.0, pitch.half[0] / 16)
     bare = BARE | {"tickfont": MONOSPACED, "constrain": "domain"}
     columns, rows = tick_positions(heads), tick_positions(layers)
     across = titled(
@@ -228,16 +279,16 @@ def _axes(pitch: Pitch, layers: int, heads: int) -> tuple[dict[str, object], dic
         tickangle=0,
         tickvals=[pitch.at((0, head))[0] for head in columns],
         ticktext=[str(head) for head in columns],
-        range=[left - 1, right + 1],
+        range=[left - edge, right + edge],
         constraintoward="left",
     )
     down = titled(
         "layer",
         tickvals=[pitch.at((layer, 0))[1] for layer in rows],
         ticktext=[str(layer) for layer in rows],
-        range=[bottom + 1, top - 1],
+        range=[bottom, top - edge],
         scaleanchor="x",
-        scaleratio=1,
+        scaleratio=steep,
         constraintoward="top",
     )
     return across | bare, down | bare
@@ -246,6 +297,7 @@ def _axes(pitch: Pitch, layers: int, heads: int) -> tuple[dict[str, object], dic
 ROOMY = 8  # up to so many heads in a layer the numbers have room
 LEADING_NOUGHT = re.compile(r"(?<!\d)0\.")
 HIGHEST = 640  # pixels
+FLAT = 0.9  # height of a tile by its width, where it holds a number
 
 
 def head_map(
@@ -255,7 +307,7 @@ def head_map(
     title: str,
     chosen: TileCell | None,
     words: Sequence[str],
-    decimals: int = 2,
+    jobs: Sequence[str] = (),
 ) -> go.Figure:
     """values (layer, head) as colours and, where they fit, numbers.
 
@@ -265,14 +317,17 @@ def head_map(
         title: what the numbers are, beside the colour bar.
         chosen: the head with a frame.
         words: what hovering over each head says, layer by layer, as Plotly may draw it.
-        decimals: of the numbers in up to eight columns; more columns have shorter ones.
+        jobs: what each head is called, as in `head_grid`, under its number.
     """
     layers, heads = values.shape
+    tile = _tile(layers, heads)
+    named = any(jobs) and tile >= NAMED_FROM
+    largest = float(np.nanmax(np.abs(values), initial=0.0))
     written = None
     if heads <= ROOMY:
-        written = numbers_in_cells(values, decimals)
+        written = numbers_in_cells(values, 2 if largest < 100 else 1)
     elif heads <= NUMBERED:
-        few = 1 if np.nanmax(np.abs(values), initial=0.0) >= 10 else 2
+        few = 1 if largest >= 10 else 2
         written = [
             [LEADING_NOUGHT.sub(".", word) for word in row] for row in numbers_in_cells(values, few)
         ]
@@ -282,11 +337,63 @@ def head_map(
         columns=numbered("head", heads),
         quantity=quantity,
         words=written,
-        height=min(max(34 * layers + 110, 220), 800),
+        height=round(layers * tile * FLAT) + _ABOVE + BELOW,
     )
+    across, down = _axes(CELLS, layers, heads, FLAT)
+    figure.layout.update(xaxis=across, yaxis=down, margin=MARGIN)
     if quantity not in ("weight", "difference"):
         figure.data[-1].update(zmin=0, colorscale=rising_scale(QUANTITIES[quantity].hue))
-    return _clickable(figure, words, [] if chosen is None else [chosen], title)
+    figure.data[-1].colorbar.update(SCALE | {"len": 230})
+    if named:
+        share = np.nan_to_num(np.abs(values).ravel()) / (
+            1.0 if quantity == "weight" else largest or 1
+        )
+        strong = (share > (ON_DIVERGING if quantity == "difference" else STRONG)).tolist()
+        figure.add_trace(_words_on_tiles(jobs, (layers, heads), CELLS, down=0.32, strong=strong))
+    cells = next(one for one in figure.data if one.type == "heatmap" and one.showscale)
+    cells.update(hoverinfo="skip", hovertemplate=None, hovertext=None)
+    cells.colorbar.title = {"text": title, "side": "right"}
+    _add_marks(figure, (layers, heads), words, [] if chosen is None else [chosen])
+    return figure
+
+
+def head_bars(
+    names: Sequence[str],
+    values: Sequence[float],
+    *,
+    quantity: QuantityName,
+    title: str,
+    words: Sequence[str],
+    chosen: int | None,
+) -> go.Figure:
+    """One number of each head as bars, from the top down. The trace "heads" has a point for each.
+
+    Args:
+        names: of the heads, with their jobs.
+        title: what the numbers are.
+        words: what hovering over each says, as Plotly may draw it.
+        chosen: the number of the head whose name is bold.
+    """
+    hue = QUANTITIES[quantity].hue
+    signs = [MORE if value > 0 else LESS for value in values]
+    bars = bars_across(
+        values,
+        signs if quantity == "difference" else hue,
+        text=[signed(f"{value:.2f}") for value in values],
+        textposition="outside",
+        hover="%{hovertext}",
+        hovertext=list(words),
+        name="heads",
+        showlegend=False,
+        **STEADY,
+    )
+    rows = [plotly_words(name) for name in names]
+    if chosen is not None:
+        rows[chosen] = f"<b>{rows[chosen]}</b>"
+    down = Axis("", names, tokens=False).down(most=len(names), tickfont=None) | {"ticktext": rows}
+    across = titled(title, range=ends_around(values, 0.12), zeroline=True, side="top")
+    height = 26 * len(names) + 64
+    return chart(bars, across, down, height=height).update_layout(CLICKED, bargap=0.3)
 
 
 def patch_map_figure(

@@ -139,7 +139,8 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
     if above is None:
         return None
     lines = str(columns.title.text or "").count("<br>")
-    margins = {"l": LEFT + _longest(rows.ticktext), "t": above + TITLE_LINE * lines}
+    top = max(above + TITLE_LINE * lines, (figure.layout.meta or {}).get("above", 0.0))
+    margins = {"l": LEFT + _longest(rows.ticktext), "t": top}
     if not _has_scale_beside(figure):  # for the last label to lean over
         last = _longest(columns.ticktext[-1:])
         margins["r"] = RIGHT + last * math.cos(math.radians(columns.tickangle))
@@ -148,6 +149,17 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
             wide = (figure.layout.height - around) / _height_by_width(figure)
             margins["r"] = max(margins["r"], SCALE_BELOW - wide)
     return margins
+
+
+def aligned_tops(figures: Sequence[go.Figure]) -> None:
+    """Gives heatmaps that stand side by side one room above their cells: that of the longest labels."""
+    margins = [counted_margins(one) for one in figures]
+    tops = [margin["t"] for margin in margins if margin]
+    for figure, margin in zip(figures, margins, strict=True):
+        if margin:
+            figure.layout.meta = {"above": max(tops)}
+            figure.layout.xaxis.title.standoff = 4 + max(tops) - margin["t"]
+            figure.layout.height += round(max(tops) - margin["t"])
 
 
 def _has_scale_beside(figure: go.Figure) -> bool:
@@ -278,7 +290,8 @@ def _numbers(figure: go.Figure, place: str, beside: float) -> str:
                 continue
             size = trace.textfont.size or LETTERS
             longest = max((_width(word, size) for word in trace.text), default=0.0)
-            needed = max(needed, _plot_width(axis, longest + _AROUND_NUMBER, 1.0))
+            units = (trace.meta or {}).get("units", 1.0)  # of the axis, that a word has room in
+            needed = max(needed, _plot_width(axis, longest + _AROUND_NUMBER, units))
         if trace.type == "bar" and trace.orientation != "h" and trace.texttemplate:
             needed = max(needed, len(trace.x) * _NUMBER)
     return _hidden(place, ":is(.textpoint,.bartext)", needed + beside) if needed else ""

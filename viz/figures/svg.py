@@ -45,6 +45,25 @@ def miniature(values: NDArray[np.floating], quantity: QuantityName) -> str:
     return _stretched(4 * columns - 1, round(up + down) or 1, paths)
 
 
+def marked_bars(values: NDArray[np.floating], at: int, colour: str, most: int = 96) -> str:
+    """The address of a picture of values (number,) as grey bars on one line, one of them in a colour.
+
+    most: bars that are drawn: of more numbers each bar is the largest of a few.
+    """
+    each = -(-len(values) // most)
+    groups = [values[start : start + each] for start in range(0, len(values), each)]
+    shown = np.array([group[np.abs(group).argmax()] for group in groups])
+    shown[at // each] = values[at]
+    top, low = max(float(shown.max()), 0.0), min(float(shown.min()), 0.0)
+    scale = 100 / ((top - low) or 1.0)
+    paths = (
+        f'<path d="M{4 * place} {top * scale:.1f}h3v{-value * scale:.1f}h-3z" '
+        f'fill="{colour if place == at // each else MASKED}"/>'
+        for place, value in enumerate(shown.tolist())
+    )
+    return _stretched(4 * len(shown) - 1, 100, paths)
+
+
 LEVELS = 255  # steps from 0 to 1
 _FAINTEST = 6  # levels below this cannot be seen
 

@@ -25,6 +25,7 @@ from viz.figures.chart import (
 )
 from viz.figures.head_tiles import hue_of
 from viz.figures.heatmap import heatmap
+from viz.figures.room import LETTERS
 from viz.notation.labels import (
     LABELS,
     dimension_ticks,
@@ -32,7 +33,7 @@ from viz.notation.labels import (
     tick_positions,
     token_label,
 )
-from viz.notation.theme import MASKED, QUANTITIES, QuantityName, rgba, vector_scale
+from viz.notation.theme import INK, MASKED, PAPER, QUANTITIES, QuantityName, rgba, vector_scale
 
 VectorArray = NDArray[np.floating]
 MARKED = 64  # up to so many rows each has a mark; more marks would touch
@@ -151,19 +152,17 @@ def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) ->
     frame(figure, (-0.5, width - 0.5, row - 0.5 + inset, row + 0.5 - inset), MASKED)
 
 
-NAMES = {"tokens": "token", "positions": "+ position", "segments": "+ segment"}
 AROUND = 3  # rows of a table that are drawn above and below the chosen one
-PAIRS = 10  # at most so many pairs of vectors are drawn
+PAIRS = 10  # at most so many tokens of two sentences are drawn
 DIMENSIONS = 48  # at most so many are drawn: more columns would be too thin to compare
 _LETTERS = 10  # of a token
 
 
 def summands(parts: Mapping[str, VectorArray], total: VectorArray) -> go.Figure:
-    """parts: vectors (d_model,) by their names in a trace; total (d_model,): what they add up to."""
+    """parts: vectors (d_model,) by their names; total (d_model,): what they add up to."""
     rows = [*parts.values(), np.full(len(total), np.nan), total]
-    labels = [*(NAMES[name] for name in parts), "", "= sum"]
     end = colour_end(np.array([*parts.values(), total]))
-    return _stacked(rows, labels, "vector", end, height=310)
+    return _stacked(rows, [*parts, "", "= sum"], "", end, height=420)
 
 
 def rows_around(id_: int, vocabulary: int) -> range:
@@ -174,53 +173,80 @@ def rows_around(id_: int, vocabulary: int) -> range:
 def look_up(
     table: VectorArray, texts: Sequence[str], *, id_: int, product: VectorArray
 ) -> go.Figure:
-    """One-hot times the table (vocabulary, d_model): the rows around an id, each with its factor, and
-    their sum.
+    """One-hot times the table (vocabulary, d_model): the one-hot vector on the left, beside it the rows
+    around an id, below them their sum.
 
     texts: the tokens of `rows_around`. product (d_model,): one-hot times the whole table.
     """
     ids, width = rows_around(id_, len(table)), len(product)
+    left_out = [np.full(width, np.nan)] * (ids.start > 0)
+    rows = [*left_out, *table[ids.start : ids.stop], np.full(width, np.nan), product]
     labels = [
-        f"{int(other == id_)} × {other} {token_label(text, _LETTERS)}"
-        for other, text in zip(ids, texts, strict=True)
+        *["⋮"] * len(left_out),
+        *(f"{row} {token_label(text, _LETTERS)}" for row, text in zip(ids, texts, strict=True)),
+        "⋮" if ids.stop < len(table) else "",
+        "= sum",
     ]
-    drawn = table[ids.start : ids.stop]
-    rows = [*drawn, np.full(width, np.nan), product]
-    figure = _stacked(rows, [*labels, "", "sum"], "factor × id", colour_end(drawn), height=350)
-    frame_row(figure, ids.index(id_), width)
+    end = colour_end(table[ids.start : ids.stop])
+    figure = _stacked(rows, labels, "", end, height=470)
+    chosen = len(left_out) + ids.index(id_)
+    frame_row(figure, chosen, width)
+    places = range(len(left_out), len(left_out) + len(ids))
+    digits = ["1" if place == chosen else "0" for place in places]
+    for place in places:
+        fill = MASKED if place == chosen else rgba(MASKED, 0.12)
+        figure.add_shape(
+            type="rect",
+            xref="x2",
+            x0=0,
+            x1=1,
+            y0=place - 0.42,
+            y1=place + 0.42,
+            fillcolor=fill,
+            line_width=0,
+            layer="below",
+        )
+    column = marks(
+        [0.5] * len(ids),
+        [*places],
+        mode="markers+text",  # as text alone they would be hidden where the cells are narrow
+        marker={"opacity": 0},
+        text=digits,
+        textfont=MONOSPACED
+        | {"size": 15, "color": [PAPER if one == "1" else INK for one in digits]},
+        xaxis="x2",
+    )
+    figure.add_trace(column)
+    figure.update_layout(
+        xaxis={"domain": [0.12, 1.0]},
+        xaxis2=BARE | {"domain": [0.0, 0.06], "range": [0, 1], "showticklabels": False},
+        yaxis={"anchor": "x2"},
+    )
+    paper = {"xref": "paper", "yref": "paper"}
+    figure.add_annotation(note("one-hot", 0.06, 1, xanchor="right", yanchor="bottom", **paper))
+    figure.add_annotation(note("×", 0.09, 0.5, xanchor="center", font={"size": 18}, **paper))
     return figure
-
-
-def word_pairs(
-    first: VectorArray, second: VectorArray, *, texts: Sequence[str], end: ColourEnd
-) -> go.Figure:
-    """first, second (token, d_model), token beside token: two rows a token, then a gap.
-
-    end: where the colours end, so that several figures can share one scale.
-    """
-    width = min(first.shape[1], DIMENSIONS)
-    rows, labels = [], []
-    for left, right, text in list(zip(first, second, texts, strict=True))[:PAIRS]:
-        label = token_label(text, _LETTERS)
-        rows += [left[:width], right[:width], np.full(width, np.nan)]
-        labels += [f"{label} · first", f"{label} · second", ""]
-    height = min(130 + 22 * len(labels), 560)
-    return _stacked(rows[:-1], labels[:-1], "token and sentence", end, height=height)
 
 
 def order_differences(
     ways: Mapping[str, VectorArray], *, texts: Sequence[str], end: ColourEnd
 ) -> go.Figure:
-    """ways: for each way to run a model, in a word, how far each token's vector of one sentence lies from
-    that of the other, (token, d_model). A row a token, a gap after each way."""
-    rows, labels = [], []
+    """ways: for each way to run a model, in words, how far each token's vector of one sentence lies from that
+    of the other, (token, d_model). A row a token, the words above each way."""
+    rows: list[VectorArray] = []
+    labels, heads = list[str](), dict[int, str]()
     for way, apart in ways.items():
         width = min(apart.shape[1], DIMENSIONS)
-        rows += [*apart[:PAIRS, :width], np.full(width, np.nan)]
-        labels += [f"{token_label(text, _LETTERS)} · {way}" for text in texts[:PAIRS]] + [""]
-    height = min(130 + 24 * len(labels), 560)
-    name = "token and setting"
-    return _stacked(rows[:-1], labels[:-1], name, end, height=height, quantity="difference")
+        heads[len(rows)] = way
+        rows += [np.full(width, np.nan), *apart[:PAIRS, :width]]
+        labels += ["", *(token_label(text, _LETTERS) for text in texts[:PAIRS])]
+    height = min(130 + 30 * len(labels), 640)
+    figure = _stacked(rows, labels, "", end, height=height, quantity="difference")
+    for row, words in heads.items():
+        figure.add_annotation(
+            note(words, 0, row, xref="paper", xshift=-70, yanchor="middle", font={"size": LETTERS})
+        )
+    return figure
 
 
 def _stacked(
@@ -266,7 +292,7 @@ def position_map(table: VectorArray, *, column_name: str, value_name: str) -> go
 def likeness_map(alike: VectorArray) -> go.Figure:
     """alike (position, position) from -1 to 1."""
     axis = numbered("position", len(alike))
-    figure = heatmap(alike, rows=axis, columns=axis, quantity="score", limit=1.0, square=True)
+    figure = heatmap(alike, rows=axis, columns=axis, quantity="stream", limit=1.0, square=True)
     hover = "positions %{y} and %{x}<br>likeness %{z:.4f}<extra></extra>"
     figure.data[-1].update(hovertext=None, hovertemplate=hover)
     both = _few_numbers("position", len(alike))

@@ -21,7 +21,6 @@ from viz.notation.numbers import power_of_ten
 ATTENTION = (
     r"\text{Attention}(Q, K, V) = \text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V"
 )
-ATTENTION_WITHOUT_MASK = ATTENTION.replace(" + M", "")
 _MORE = r" + \cdots"
 _NEXT_LINE, _NEXT_TERM = r" \\ ", r" \\ &\quad + "  # each term of a sum has a line of its own
 

@@ -17,6 +17,12 @@ from viz.notation.numbers import signed
 KIND = {kind.name: kind for kind in KINDS}
 TITLES = {kind.name: kind.title for kind in KINDS}
 MEANINGS = {kind.name: kind.meaning for kind in KINDS}
+# On a tile, which has room for nine letters.
+SHORT = {kind.name: kind.title.partition(" ")[0].lower() for kind in KINDS} | {
+    "names": "names",
+    "negative_names": "neg. name",
+    "copy_suppression": "suppress",
+}
 Row = Mapping[Any, Any]  # of a profile's labels
 # The verdict of a label, after an arrow: by what is measured.
 VERDICTS = {

@@ -64,6 +64,8 @@ def _factor(attention: Attention) -> str:
     """What makes the scaled score."""
     width = attention.query.shape[-1]
     divides = math.isclose(attention.scale, width**-0.5, rel_tol=1e-6)
+    if attention.scale == 1:
+        return "× 1"
     return f"÷ √{width}" if divides else f"× {_written(attention.scale)}"
 
 

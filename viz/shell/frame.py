@@ -156,7 +156,7 @@ _FRAME = "frame"  # session state: that of the open page
 SIDEBAR = 200  # pixels, the fewest that Streamlit takes; viz/shell/style.css makes it narrower
 _STYLE = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in ("style.css", "frame.css", "switches.css")
+    for name in ("style.css", "frame.css")
 )
 _MARK = f'.mark {{ --mark: url("{mark(BLACK)}") }}'
 STYLES = f"<style>{_STYLE}{_MARK}</style>{KEYS_STYLES}"  # those of all pages

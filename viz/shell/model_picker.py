@@ -442,14 +442,17 @@ def offer_knowing(
 
 
 def say_encoder(seen: "Look", words: str) -> None:
-    """Says what an encoder cannot do, and offers a model that predicts the next token: one that knows
-    the text's words, else one that spells them."""
+    """Says what an encoder cannot do, and offers a model that predicts the next token."""
     st.info(plain(f"{seen.title} is an encoder: it {words}"))
-    text = seen.request.text
-    here = (name for name in LANGUAGE_MODELS if models.found(name) is not None)
-    name = _knowing(text, LANGUAGE_MODELS) or next(here, None)
+    name = language_model_for(seen.request.text)
     if name is not None:
         offer_model(name, "predicts")
+
+
+def language_model_for(text: str) -> str | None:
+    """A model that predicts the next token: one that knows the text's words, else one that spells them."""
+    here = (name for name in LANGUAGE_MODELS if models.found(name) is not None)
+    return _knowing(text, LANGUAGE_MODELS) or next(here, None)
 
 
 def offer_model(

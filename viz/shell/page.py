@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from model.run.model import Model
 
+LISTED = 190  # pixels of a list of views
 # Holds the place of the first picture while the model runs: viz/shell/style.css.
 _HELD = '<div class="held"><span>The model reads the sentence.</span></div>'
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
@@ -126,26 +127,27 @@ def look(
 
 
 @st.fragment
-def views(options: Mapping[str, PanelView], *arguments: object) -> None:
+def views(options: Mapping[str, PanelView], *arguments: object, listed: str = "") -> None:
     """`chosen_view` as a fragment: a click inside it leaves the rest of the page and the arguments as they
     were. A click that opens another text or model draws the whole page."""
     if not all(still_asked(one) for one in arguments if isinstance(one, Look)):
         st.rerun()
     frame().follow_way()
-    chosen_view(options, *arguments)
+    chosen_view(options, *arguments, listed=listed)
 
 
-def chosen_view(options: Mapping[str, PanelView], *arguments: object) -> None:
+def chosen_view(options: Mapping[str, PanelView], *arguments: object, listed: str = "") -> None:
     """The choice of a view of the page; calls the chosen view with the arguments.
 
-    The choice joins the link; only the chosen view is drawn.
+    The choice joins the link; only the chosen view is drawn. listed: the label of a list in which all of them
+    stand, in place of a row.
     """
     picture = _above_choices()
     said = st.container(key="look-for")
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="controls")
     with row:
         frame().draw_ways()
-        choose_view(list(options))
+        choose_view(list(options), listed)
     with picture:
         draw_view(options[current().show], *arguments, beside=row, said=said)
     write_link()
@@ -158,13 +160,17 @@ def _above_choices() -> AbstractContextManager[object]:
     return st.container() if frame().is_embedded else nullcontext()
 
 
-def choose_view(names: Sequence[str]) -> None:
+def choose_view(names: Sequence[str], listed: str = "") -> None:
     """The views of the page side by side, where it has several. The first one opens by itself, also where the
-    link names one that is not offered here."""
+    link names one that is not offered here. listed: as `chosen_view` takes it."""
     opens_with(names[0])
     if current().show not in names:
         change_view(replace(current(), show=names[0]))
-    if len(names) > 1:
+    if len(names) == 1:
+        return
+    if listed:
+        st.selectbox(listed, names, width=LISTED, **control("show"))
+    else:
         st.segmented_control(
             "Show", names, required=True, label_visibility="collapsed", **control("show")
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from model.analysis.run_comparison import most_gained
+from model.analysis.run_comparison import is_word, most_gained
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.serving.engine import Request
@@ -108,7 +108,7 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
 
 def settle_cell(seen: Look) -> None:
     """Chooses the cell where the reader has chosen none in this sentence, or has just changed the mechanism
-    by a card: then what the change is about, else the largest one of the last token."""
+    by a card: then what the change is about, else the largest one of the last word."""
     choice = take_cell_choice()
     if choice is None:
         return
@@ -117,7 +117,9 @@ def settle_cell(seen: Look) -> None:
         found = seen.baseline and most_gained(seen.baseline, seen.trace, (seen.place, head))
         query, key = found or current().cell
     else:
-        query = attention.sizes[1] - 1
+        tokens = seen.trace.queries_of(attention)
+        words = [at for at, token in enumerate(tokens) if is_word(token)]
+        query = words[-1] if words else len(tokens) - 1
         key = int(of_query(attention, query).weights(head)[0].argmax())
     change_view(replace(current(), query=query, key=key))
 

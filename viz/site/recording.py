@@ -16,16 +16,18 @@ from model.nn.intervention import Intervention
 from model.nn.places import head_label
 from model.trace.trace import Trace
 from viz.explorer.heads import THEME, all_heads
+from viz.explorer.hero import DECIMALS, hero
 from viz.explorer.packing import Json
+from viz.explorer.selection import Detail
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed
 from viz.notebook.run import Run
 from viz.questions.claims import claims
 from viz.site.model.parts import parts
-from viz.state.intervention_words import masks_for
-from viz.state.link import Detail, View
+from viz.state.intervention_words import change_in_words, masks_for
+from viz.state.link import View
 from viz.state.presets import SentenceExample
-from viz.views.home.outcome import DECIMALS, LABEL, LISTED, cosine, hero
+from viz.views.home.outcome import LABEL, LISTED, cosine
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -165,10 +167,10 @@ def recorded_run(run: Run, name: str, view: View, spoken: Sequence[SentenceExamp
             "Take a shorter text or a smaller model."
         )
     said = claims(view, baseline or trace, trace, trace.intervention, spoken)
-    layers = [_whole(one) for one in messages]
+    layers, change = [_whole(one) for one in messages], change_in_words(trace)
     for message, place in zip(layers, run.places, strict=True):
         message["heroes"] = {
-            detail: asdict(hero(trace.find(place), trace, baseline, detail=detail))
+            detail: asdict(hero(trace.find(place), trace, baseline, change=change, detail=detail))
             for detail in DECIMALS
         }
         message["claims"] = [asdict(claim) for claim in said]

@@ -10,11 +10,12 @@ from model.nn.intervention import MASKS, Intervention, MaskChoice, masks_of
 from model.nn.patches import PatchPart
 from model.nn.places import head_label, layer_label
 from model.nn.stages import STAGES
-from viz.notation.labels import visible
+from viz.notation.labels import token_label, visible
 from viz.notation.numbers import counted, power_of_ten, signed
 
 if TYPE_CHECKING:
     from model.run.model import Model
+    from model.trace.trace import Trace
 
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
@@ -34,6 +35,13 @@ class InterventionPart:
 def parts(intervention: Intervention, tokens: tuple[str, ...] = ()) -> tuple[InterventionPart, ...]:
     """Everything that differs from the unchanged model. tokens: the labels of the text's tokens."""
     return tuple(_parts(intervention, tokens))
+
+
+def change_in_words(trace: "Trace") -> str:
+    """What is changed in a run, in one line, as it begins a title; "" where nothing is."""
+    tokens = tuple(token_label(token.text) for token in trace.tokens)
+    words = ", ".join(part.words for part in parts(trace.intervention, tokens))
+    return words[:1].upper() + words[1:]
 
 
 def mask_value_name(mask_value: float) -> str:

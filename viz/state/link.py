@@ -4,7 +4,7 @@ Pure."""
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 from urllib.parse import quote, unquote, urlencode
 
 from model.loading.registry import may_be_linked, models
@@ -14,10 +14,9 @@ from model.nn.places import Place
 from model.nn.stages import STAGES as LAYER_STAGES
 from model.run.tokenizers import clean
 from model.system.settings import settings
-from viz.explorer.selection import STAGES, Selection
+from viz.explorer.selection import STAGES, Detail, Selection
 
 TEXT_LIMIT = settings().longest_text  # characters of a sentence in the box or in a link
-Detail = Literal["simple", "full"]
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,10 @@ LinkPart = TypeVar("LinkPart", View, Intervention)
 
 def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
-    replaced. The cell of another sentence or model is always said: without it the page would choose one."""
+    replaced. The cell of another sentence or model and of a changed run is always said: without it the page
+    would choose one."""
     first = View()
-    is_other = (view.text, view.model) != (first.text, first.model)
+    is_other = (view.text, view.model) != (first.text, first.model) or view.intervention.changes
     cell = {"query": str(view.query), "key": str(view.key)} if is_other else {}
     return cell | _written(view, first) | _written(view.intervention, Intervention())
 

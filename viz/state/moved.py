@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-Address = tuple[str, dict[str, str]]  # the path, without its slash, and the parameters
+NewAddress = tuple[str, dict[str, str]]  # the path, without its slash, and the parameters
 
 
 @cache
-def moved() -> Mapping[tuple[str, str], Address]:
+def moved() -> Mapping[tuple[str, str], NewAddress]:
     """(path, view) of what has moved -> the address that opens it. A view "" stands for all others."""
     written: dict[str, str] = tomllib.loads(
         Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
@@ -20,12 +20,12 @@ def moved() -> Mapping[tuple[str, str], Address]:
     }
 
 
-def _read(address: str) -> Address:
+def _read(address: str) -> NewAddress:
     parts = urlsplit(address)
     return parts.path.strip("/"), dict(parse_qsl(parts.query))
 
 
-def new_address(path: str, parameters: Mapping[str, str]) -> Address | None:
+def new_address(path: str, parameters: Mapping[str, str]) -> NewAddress | None:
     """Where an address leads that an earlier version wrote; None where it leads still where it did.
 
     What it says beside the view is kept, unless the new address says it too. path: without a slash.

@@ -25,17 +25,17 @@ HOME = "pages/home.py"
 class PageEntry:
     """A page's file, its name in the menu, and one line on where it stands in the whole picture.
 
-    views: their names, as links say them (`show`), where it has several; some need a model of their kind.
-    station: its name among the pages of its place, where that is another one. reads: whether it runs a model
-    on the sentence. lends: whether it may open another sentence and model than the visitor's. has_beats:
-    whether it shows the same with tiny numbers too.
+    variants: the names of its pictures, as links say them (`show`), where it has several; some need a model
+    of their kind. station: its name among the pages of its place, where that is another one. reads: whether
+    it runs a model on the sentence. lends: whether it may open another sentence and model than the visitor's.
+    has_beats: whether it shows the same with tiny numbers too.
     """
 
     file: str
     title: str
     line: str
     heading: str = ""  # above the page, where it is not the title
-    views: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     station: str = ""
     reads: bool = True
     lends: bool = False
@@ -54,7 +54,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Explore",
             "See a transformer read your sentence: every number is its own, and checked.",
             "The attention visualizer",
-            views=("Why?", "Carries", "Changed", "More changes"),  # its drawers
+            variants=("Why?", "Carries", "Changed", "More changes"),  # its drawers
             has_beats=False,
         ),
     ),
@@ -63,19 +63,19 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/tokens.py",
             "Tokens",
             "From letters to tokens and their ids: what the model reads.",
-            views=("Tokens", "Step by step", "Two tokenizers", "As a chat"),
+            variants=("Tokens", "Step by step", "Two tokenizers", "As a chat"),
         ),
         PageEntry(
             "pages/vectors.py",
             "Vectors",
             "The vector that each token starts with, and what its sentence makes of it.",
-            views=("Look-up", "Nearest tokens", "Two sentences"),
+            variants=("Look-up", "Nearest tokens", "Two sentences"),
         ),
         PageEntry(
             "pages/positions.py",
             "Positions",
             "How a model knows which token comes first, and what it loses without positions.",
-            views=(
+            variants=(
                 "Word order",
                 "The table",
                 "How alike",
@@ -88,39 +88,38 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Norm",
             "Between the sub-layers, the vector of each token is brought back to the same size.",
             "Layer norm",
-            views=("This norm", "Two variances", "RMS norm beside it", "Where it stands"),
         ),
         PageEntry(
             "pages/feed_forward.py",
             "Feed-forward",
             "What happens to each token's vector alone.",
-            views=("Experts", "Neurons", "On the curve", "Dropout"),
+            variants=("Experts", "Neurons", "On the curve"),
         ),
         PageEntry(
             "pages/stream.py",
             "Stream",
             "What every sub-layer adds to a token's vector, and what the model would say after each.",
             "Residual stream",
-            views=("Layer by layer", "Contributions", "Gradient by depth"),
+            variants=("Layer by layer", "Contributions"),
         ),
         PageEntry(
             "pages/prediction.py",
             "Next token",
             "From the last state of the stream to a probability for every token.",
-            views=("The next token", "Which tokens made it?"),
+            variants=("The next token", "Which tokens made it?"),
         ),
         PageEntry(
             "pages/writing.py",
             "Writing",
             "Token by token, each with a share of luck, and with what is kept of those before.",
-            views=("Token by token", "KV cache", "A shorter cache"),
+            variants=("Token by token", "KV cache"),
         ),
         PageEntry(
             "pages/encoder_decoder.py",
             "Translation",
             "One stack reads a sentence, the other writes it in French, word by word.",
             lends=True,
-            views=("Translate", "Alignment", "The three attentions", "Your own French"),
+            variants=("Translate", "Alignment", "Three attentions", "Your own French"),
         ),
         PageEntry(
             "pages/model_as_code.py",
@@ -137,13 +136,15 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "What each head attends to, what it writes, and what the model loses without it.",
             "All heads",
             station="All",
-            views=(
-                "Grid",
-                "Ranking",
-                "From word to word",
-                "Why the first token?",
-                "What heads write",
+            variants=(
+                "Maps",
+                "Pattern",
+                "Word to word",
+                "First token",
+                "What it writes",
                 "Leave one out",
+                "Over a corpus",
+                "Your corpus",
             ),
         ),
         PageEntry(
@@ -151,14 +152,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "One head",
             "What one head attends to, its job with the evidence, its matrices, and how it is joined.",
             station="One",
-            views=("What do its matrices do?", "How are they joined?"),
+            variants=("Map", "Matrices", "Joined"),
             has_beats=False,
         ),
         PageEntry(
             "pages/compare.py",
             "Compare",
-            "Two maps side by side: two sentences, two models, two checkpoints, or heads and their mean.",
-            views=("Two sentences or models", "Averages and rollout"),
+            "Two maps side by side: two sentences, two models, before and after training, a head and a mean.",
+            variants=("Two sentences", "Two models", "Averages", "Untrained", "Two runs"),
             has_beats=False,
         ),
         PageEntry(
@@ -167,14 +168,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "What is unusual in this run, each finding with its picture and its number.",
             has_beats=False,
         ),
-        PageEntry(
-            "pages/corpus.py",
-            "Heads over a corpus",
-            "What every head does over a whole text, and not on one sentence only.",
-            has_beats=False,
-            station="Over a corpus",
-            views=("Heads", "A text of yours"),
-        ),
     ),
     "Experiments": (
         PageEntry(
@@ -182,8 +175,25 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Experiments",
             "A question, your guess, and what the model answers.",
             "What if …? Guess first",
-            reads=False,
             has_beats=False,
+            variants=(
+                "All",
+                "No mask",
+                "No scaling",
+                "No positions",
+                "Without one head",
+                "Hidden word",
+                "Row without keys",
+                "Sliding window",
+                "No sinks",
+                "Patch",
+                "Steer",
+                "Padded batch",
+                "Dropout",
+                "Gradient",
+                "GRU",
+                "Claims",
+            ),
         ),
         PageEntry(
             "pages/training.py",
@@ -191,14 +201,6 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "How training turns random numbers into heads that do a job.",
             reads=False,
             lends=True,
-            views=(
-                "Watch it form",
-                "Untrained beside trained",
-                "Two runs",
-                "Train one here",
-                "Claims",
-                "Is a GRU as good?",
-            ),
         ),
     ),
     "Cost": (
@@ -206,24 +208,15 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/shapes_and_cost.py",
             "Cost",
             "How large the arrays are, what they cost, and how both grow with the text.",
-            "Shapes and cost",
-            views=("Shapes", "Parameters", "Memory", "Operations", "Growth", "Time", "Axes"),
+            "What does it cost?",
         ),
     ),
     "Library": (
         PageEntry(
             "pages/library.py",
             "Library",
-            "Questions that readers bring, terms and examples, each with the way to its answer.",
-            "Questions, and where each is answered",
-            station="Questions",
-            reads=False,
-            has_beats=False,
-        ),
-        PageEntry(
-            "pages/examples.py",
-            "Examples",
-            "Sentences to open, each with a head and what to look for in it.",
+            "Questions with their answers, terms and examples, each with a picture and the way to see it.",
+            variants=("All", "Questions", "Terms", "Examples"),
             reads=False,
             has_beats=False,
         ),
@@ -231,20 +224,16 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/worked_examples.py",
             "Worked examples",
             "Every calculation, step by step, with numbers that you can change.",
+            station="Worked",
+            variants=("Step by step", "Code that fails", "Errata"),
             reads=False,
+            has_beats=False,
         ),
         PageEntry(
             "pages/papers.py",
             "Papers",
             "What papers have found about attention, asked of the open model.",
             "Results of papers",
-            reads=False,
-            has_beats=False,
-        ),
-        PageEntry(
-            "pages/glossary.py",
-            "Glossary",
-            "Each term in one sentence, with the page where it is used.",
             reads=False,
             has_beats=False,
         ),
@@ -255,7 +244,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Teach",
             "A lesson of 90 minutes, exercises with other numbers for each pupil, one link for all.",
             has_beats=False,
-            views=("Lesson", "Exercises", "Share"),
+            variants=("Lesson", "Exercises", "Share"),
         ),
     ),
 }
@@ -272,11 +261,12 @@ def entry(file: str) -> PageEntry:
 
 
 def read_address(link: str) -> tuple[PageEntry, dict[str, str]]:
-    """The page and the parameters of an address of the app, such as "/tokens?show=Windows". Raises KeyError
-    where it leads to no page."""
+    """The page and the parameters of an address of the app, such as "/tokens?show=Two+tokenizers"; of one of
+    an earlier version those that it opens now. Raises KeyError where it leads to no page."""
     said = urlsplit(link)
-    pages = {f"/{page.address}": page for page in PAGES}
-    return pages[said.path], dict(parse_qsl(said.query))
+    path, parameters = said.path.strip("/"), dict(parse_qsl(said.query))
+    pages = {page.address: page for page in PAGES}
+    return moved_to(path, parameters) or (pages[path], parameters)
 
 
 def moved_to(path: str, parameters: Mapping[str, str]) -> tuple[PageEntry, dict[str, str]] | None:
@@ -330,6 +320,8 @@ def stations(file: str) -> None:
     if len(pages) > 1 and pages != PLACES["Walk"]:
         links = "".join(html_link(page.file, page.station or page.title) for page in pages)
         st.html(f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>')
+    elif len(pages) == 1 and file != HOME:
+        st.html('<i class="stations"></i>')  # the title stands where it stands on other pages
 
 
 def _beside(file: str) -> tuple[PageEntry, ...]:

@@ -302,11 +302,10 @@ def adopt_link(page: str) -> tuple[str, ...]:
             view = replace(kept_view() or current(), **said)
         open_view(view)
         is_other = (view.text, view.model) != (View().text, View().model)
-        if (
-            (view is linked or "model" in link)
-            and is_other
-            and link.keys().isdisjoint(("query", "key"))
-        ):
+        says_no_cell = link.keys().isdisjoint(("query", "key"))
+        if says_no_cell and view is linked and view.intervention.changes:
+            _choose_cell_by("difference")
+        elif says_no_cell and is_other and (view is linked or "model" in link):
             _choose_cell_by("last token")
     elif moved:
         _bring_view(page, link)

@@ -4,15 +4,19 @@ grow."""
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from model.analysis.cost.operations import CostPart, Lengths, operations
 from model.arithmetic import sizes
 from model.nn.config import TransformerConfig
-from model.trace.arrays import Array
+from model.trace.arrays import Array, BoolArray
 from model.trace.records import Attention
 from model.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from model.nn.key_value_cache import Eviction
 
 
 @dataclass(frozen=True)
@@ -87,15 +91,6 @@ def total_results(config: TransformerConfig, lengths: Lengths) -> int:
     return needed.activations + needed.matrices
 
 
-def kept_by_attention(length: int, width: int, heads: int) -> tuple[int, int]:
-    """Numbers that one attention layer keeps of a sequence: by a fused kernel, which keeps no table of
-    query and key, and step by step. Raises ValueError where the heads do not divide the width."""
-    costs = sizes.attention_costs(1, length, width, heads)
-    tables = sum(cost.numbers for cost in costs if cost.name in ("Scores", "Scaled", "Weights"))
-    everything = sum(cost.numbers for cost in costs)
-    return everything - tables, everything
-
-
 @dataclass(frozen=True)
 class WritingStep:
     """One step of writing: the decoder has read `tokens`, of which `new` since the step before."""
@@ -122,25 +117,36 @@ def windows_of(trace: Trace) -> tuple[int | None, ...]:
 
 
 def writing_steps(
-    config: TransformerConfig, windows: Windows, given: int, count: int, source: int = 0
+    config: TransformerConfig,
+    windows: Windows,
+    given: int,
+    count: int,
+    source: int = 0,
+    eviction: "Eviction | None" = None,
 ) -> tuple[WritingStep, ...]:
     """The first `count` steps after so many given tokens, all of which are new in the first step. source:
     tokens of the encoder, whose keys every step reads. A mask saves no score, for it comes after them; a
-    cache does, which holds no key that a window hides from the new token."""
+    cache does, which holds no key that a window hides from the new token, or that an eviction dropped."""
     heads, layers = config.heads, config.decoder_layers
     found = []
     for tokens in range(given, given + count):
         whole = heads * layers * (tokens + source)
         new, row = given, whole
         if tokens > given:
-            new, row = 1, heads * (sum(keys_read(windows, tokens)) + layers * source)
+            there = keys_there(windows, tokens, eviction).sum()
+            new, row = 1, heads * (int(there) + layers * source)
         found.append(WritingStep(tokens, new, new * row, tokens * whole))
     return tuple(found)
 
 
-def keys_read(windows: Windows, tokens: int) -> list[int]:
-    """By layer of the decoder: the keys that are there for the last of so many tokens, with a cache."""
-    return [min(tokens, window or tokens) for window in windows]
+def keys_there(windows: Windows, tokens: int, eviction: "Eviction | None" = None) -> BoolArray:
+    """(layer, token): of each layer of the decoder, whose keys are there for the last of so many tokens, with
+    a cache."""
+    behind = tokens - 1 - np.arange(tokens)  # tokens between each key and the last one
+    here = np.array([behind < (window or tokens) for window in windows])
+    if eviction is None or eviction.window is None:
+        return here
+    return here & ((behind < eviction.window) | (np.arange(tokens) < eviction.first))
 
 
 @dataclass(frozen=True)

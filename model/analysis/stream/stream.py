@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from model.arithmetic import normalization
 from model.nn.config import Stack
 from model.nn.places import Place
 from model.system.elsewhere import asked
-from model.trace.arrays import Array, Wide, read_only
+from model.trace.arrays import Array, read_only
 from model.trace.records import NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven
@@ -237,27 +236,6 @@ def _mapped(vectors: Array, map_: "nn.Linear") -> Array:
 
 # What a recorded norm did to each token, and what other norms would make of the same input.
 # Everything here is computed in float64 from the recorded input. Axes: token, d_model.
-
-
-class TokenStatistics(NamedTuple):
-    """Of each token over the dimensions, (token,) each, without epsilon."""
-
-    mean: Wide
-    variance: Wide  # biased
-    deviation: Wide
-
-
-def token_statistics(vectors: Array | Wide) -> TokenStatistics:
-    wide = vectors.astype(np.float64)
-    return TokenStatistics(wide.mean(-1), wide.var(-1), wide.std(-1))
-
-
-def layer_normalized(vectors: Array, epsilon: float, *, unbiased: bool = False) -> Wide:
-    """(token, d_model): (x - mean) / sqrt(variance + epsilon), before gamma and beta.
-
-    The unbiased variance divides by d - 1. Source: Ba et al. 2016, "Layer Normalization".
-    """
-    return normalization.normalized(vectors.astype(np.float64), epsilon=epsilon, unbiased=unbiased)
 
 
 class KernelCheck(NamedTuple):

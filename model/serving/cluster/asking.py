@@ -15,11 +15,9 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from model.analysis.tokens.live_writing import GrowingRows
 from model.serving.cluster.actors import NOT_REACHED, Actor, Actors, ClusterError
 from model.serving.cluster.messages import Caller, Message, Reply
 from model.serving.engine import Event
-from model.trace.arrays import Array
 
 SECONDS_AT_FIRST = 0.1  # before the place in the queue is asked for
 SECONDS_BETWEEN_NEWS = 0.2
@@ -113,18 +111,3 @@ class Asking:
                 raise _LostError
         answer: Reply = ray.get(asked)
         return answer
-
-
-class FarRows(GrowingRows):
-    """The weights of a text that grows on the cluster."""
-
-    def __init__(self, actor: Actor, ticket: str) -> None:
-        super().__init__()
-        self._actor, self._ticket = actor, ticket
-
-    def weights(self, name: str, head: int) -> Array | None:
-        try:
-            rows: Array | None = ray.get(self._actor.handle.rows.remote(self._ticket, name, head))
-        except RayError:
-            return None
-        return rows

@@ -14,7 +14,6 @@ from model.serving.cluster.actors import NOT_REACHED, Actors, ClusterError
 from model.serving.cluster.messages import (
     DESCRIBE,
     READ,
-    ROWS,
     TRACE,
     Bounds,
     Caller,
@@ -160,7 +159,7 @@ class ClusterEngine(Engine):
             keep: takes the message of an answer that is whole.
         """
         self._actors.join()  # which says what Ray reads when it is imported
-        from model.serving.cluster.asking import Asking, FarRows
+        from model.serving.cluster.asking import Asking
 
         shown, background = _turn.get() or (lambda place: None, None)
         work = background or Background(self._visitor(), self._wanted)
@@ -170,20 +169,20 @@ class ClusterEngine(Engine):
             self._actors, model, caller, work.wanted, waiting or shown, tell, self._tell
         )
         actor, answer = asking.first(written((function, dict(given)), _reference), key)
-        value = partial(self._value, model, lambda: FarRows(actor, ticket))
+        value = partial(self._value, model)
         if answer.kind == "more":
             return (value(one) for one in asking.steps(actor, answer))
         if answer.kind == "value":
             keep(answer.sent)
         return value(answer)
 
-    def _value(self, model: str, rows: Callable[[], Any], answer: Reply) -> Any:
-        value = read(answer.sent, partial(self._resolved, model, rows=rows))
+    def _value(self, model: str, answer: Reply) -> Any:
+        value = read(answer.sent, partial(self._resolved, model))
         if answer.kind == "refusal":
             raise value
         return value
 
-    def _resolved(self, model: str, reference: Any, rows: Callable[[], Any] | None = None) -> Any:
+    def _resolved(self, model: str, reference: Any) -> Any:
         """What stands here for something that stays on the cluster."""
         from model.serving.cluster.far_model import FarTokenizer
         from model.serving.cluster.far_trace import TraceSource
@@ -199,8 +198,6 @@ class ClusterEngine(Engine):
                 return self.trace(request, lambda place: None)
             case ("record", Request() as request, (kind, number)):
                 return getattr(self.trace(request, lambda place: None), kind)[number]
-            case (name,) if name == ROWS and rows is not None:
-                return rows()
         raise ClusterError(NOT_REACHED)
 
 

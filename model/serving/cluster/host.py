@@ -19,7 +19,6 @@ from typing import Any
 
 import ray
 
-from model.analysis.tokens.live_writing import GrowingRows
 from model.hub.tokenizer import HubTokenizer
 from model.run.model import Model
 from model.serving.cluster.far_model import ModelDescription, of_tokenizer, reference_of
@@ -27,7 +26,6 @@ from model.serving.cluster.far_trace import KINDS, TraceSource, at, outline, rec
 from model.serving.cluster.messages import (
     DESCRIBE,
     READ,
-    ROWS,
     TOKENIZER,
     TRACE,
     Bounds,
@@ -50,7 +48,6 @@ from model.serving.engine import (
 from model.system import allocator
 from model.system.clicks import click, clicked
 from model.system.elsewhere import TURN, asked_function, takes_turns
-from model.trace.arrays import Array
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven
@@ -74,7 +71,6 @@ class _Ticket:
     events: list[Event] = field(default_factory=list)
     news: tuple[str, float | None] = ("", None)
     generator: Iterator[Any] | None = None
-    rows: GrowingRows | None = None  # of a text that it writes
 
     def still_wanted(self) -> None:
         if self.left or time.monotonic() - self.seen > self.unseen_seconds:
@@ -147,11 +143,6 @@ class ModelHost:
     def report(self) -> tuple[str, int, Load]:
         """Ray's name for its machine, the memory that it reserves there, and how it is doing."""
         return ray.get_runtime_context().get_node_id(), self._memory, self.load()
-
-    def rows(self, ticket: str, name: str, head: int) -> Array | None:
-        """The weights of a head while a text is written; None where they are not kept any more."""
-        found = self._tickets.get(ticket)
-        return None if found is None or found.rows is None else found.rows.weights(name, head)
 
     def answer(self, caller: Caller, sent: Message) -> Reply:
         """The answer to a question: the name of a function and its arguments."""
@@ -237,9 +228,6 @@ class ModelHost:
     def _reference(self, ticket: _Ticket, value: Any) -> object:
         """What stands for the model, its tokenizers, a trace or a record of one; None: it travels itself."""
         match value:
-            case GrowingRows():
-                ticket.rows = value
-                return (ROWS,)
             case TraceSource():
                 return "source", value.request
             case HubTokenizer():

@@ -15,7 +15,7 @@ import numpy as np
 from model.serving.engine import Event
 
 DESCRIBE, TRACE, READ = "describe", "trace", "read"  # questions beside the functions of `elsewhere`
-TOKENIZER, ROWS = "tokenizer", "rows"
+TOKENIZER = "tokenizer"
 
 
 class Bounds(NamedTuple):

@@ -16,7 +16,6 @@ from model.analysis.attribution.score_parts import projected
 from model.analysis.heads.contributions import merged
 from model.analysis.padded_batch import padded_batch
 from model.analysis.stream.feed_forward import training_pass
-from model.analysis.tokens.live_writing import beam_search
 from tests.model.tiny import loaded
 
 pytestmark = pytest.mark.cuda
@@ -50,11 +49,6 @@ def padded(runs: Runs) -> np.ndarray:
     return short.open[PLACE].weights(HEAD)
 
 
-def beams(runs: Runs) -> np.ndarray:
-    *_, last = beam_search(runs.model, runs.trace, beams=2, steps=3)
-    return np.array([one.total for one in last.steps[-1].kept])
-
-
 def changed(runs: Runs) -> np.ndarray:
     change = Intervention(
         dropout=0.3, weights=frozenset({(PLACE, HEAD, 3, 1, 0.25)}), positions=False
@@ -75,7 +69,6 @@ QUESTIONS: dict[str, Callable[[Runs], np.ndarray]] = {
     "patches estimated": lambda runs: estimated_map(PatchedRuns(*runs, "weights"), ANSWER),
     "paths": lambda runs: path_map(*runs, (PLACE, HEAD), answer=ANSWER),
     "a padded batch": padded,
-    "beams": beams,
     "a changed run": changed,
 }
 

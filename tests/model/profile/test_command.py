@@ -47,7 +47,7 @@ def test_it_tells_how_far_it_is_and_where_to_look_at_what_it_made(
     )
     assert "0:00:00 left" in said.split("\r")[-1]
     assert "8 windows, " in said
-    assert f"“{entry('pages/corpus.py').title}”" in said
+    assert f"“{entry('pages/all_heads.py').title}”" in said
 
 
 def test_a_run_that_was_stopped_goes_on_and_counts_only_what_is_left(

@@ -3,21 +3,19 @@
 import numpy as np
 import pytest
 
-from model.analysis.cost.cost import Growth
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.curves import Timed, growth_lines, time_lines
-from viz.figures.diagrams import WIDE, DrawnArray, blocks
+from viz.figures.curves import GrowthLine, Timed, growth_lines, time_lines
+from viz.figures.diagrams import to_scale
 
 ROWS = [Amount("Scores", 1_000_000, "one <million>"), Amount("View", 0, "none")]
 
 
 def test_every_amount_has_its_row_its_words_and_its_bar() -> None:
-    (bars,) = amounts(ROWS, unit="numbers").data
+    figure = amounts(ROWS)
+    (bars,) = figure.data
     assert list(bars.x) == [1_000_000, 0]
     assert list(bars.text) == ["one &lt;million&gt;", "none"]
-    figure = amounts(ROWS, unit="numbers")
     assert list(figure.layout.yaxis.ticktext) == ["Scores", "View"]
-    assert figure.layout.xaxis.title.text == "numbers"
     assert figure.layout.xaxis.range[1] > 1_000_000
     assert list(bars.textposition) == ["inside", "outside"]
 
@@ -32,36 +30,38 @@ def area(trace) -> float:
 
 
 def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(subtests: pytest.Subtests) -> None:
-    for tokens, width, heads in [(13, 256, 8), (1_024, 768, 12), (4, 64, 500)]:
+    for tokens, width, heads in [(13, 256, 8), (1_024, 768, 12), (4, 64, 500), (1, 32, 1)]:
         with subtests.test(tokens=tokens):
-            arrays = [
-                DrawnArray("Q", 1, tokens, width, "", "#000000"),
-                DrawnArray("Scores", heads, tokens, tokens, "<b>", "#000000"),
-            ]
-            figure = blocks(arrays)
-            query, scores = figure.data
-            names = figure.layout.annotations
-            assert area(scores) / area(query) == pytest.approx(heads * tokens / width)
-            high, wide = query.y[2] - query.y[0], query.x[2] - query.x[0]
-            assert high / wide == pytest.approx(tokens / width)
-            assert scores.y[2] - scores.y[0] == pytest.approx(high)
-            assert max(x for x in (*query.x, *scores.x) if x is not None) <= WIDE + 1e-6
-            assert query.y[2] < names[1].y < scores.y[0]
-            assert names[1].text == "<b>Scores</b> &lt;b&gt;"
+            figure = to_scale(tokens, width, heads)
+            vectors, weights = figure.data
+            assert area(vectors) == pytest.approx(tokens * width)
+            assert area(weights) == pytest.approx(heads * tokens**2)
+            assert max(vectors.x[:4]) < min(x for x in weights.x if x is not None)
             assert figure.layout.yaxis.scaleanchor == "x"
+            ends = figure.layout.xaxis.range[1], figure.layout.yaxis.range[0]
+            assert max(x for x in weights.x if x is not None) <= ends[0]
+            assert max(y for y in (*weights.y, *vectors.y) if y is not None) <= ends[1]
 
 
 def test_the_lines_meet_at_the_cross() -> None:
-    cost = Growth(quadratic=3, linear=600)
-    pairs, rest, cross = growth_lines(cost, length=10, unit="operations").data
+    drawn = [
+        GrowthLine("pairs", "#000000", quadratic=3),
+        GrowthLine("rest", "#000000", linear=600),
+        GrowthLine("weights", "#000000", constant=7),
+    ]
+    pairs, rest, weights, cross = growth_lines(
+        drawn, length=10, unit="operations", crossing=200
+    ).data
     assert (cross.x[0], cross.y[0]) == (200, 120_000)
     np.testing.assert_allclose(pairs.y, 3 * np.square(pairs.x))
     np.testing.assert_allclose(rest.y, 600 * np.asarray(rest.x))
+    np.testing.assert_allclose(weights.y, 7)
     assert pairs.x[-1] > cross.x[0]
 
 
 def test_without_pairs_nothing_crosses() -> None:
-    assert len(growth_lines(Growth(0, 5), length=10, unit="numbers").data) == 2
+    drawn = [GrowthLine("rest", "#000000", linear=5)]
+    assert len(growth_lines(drawn, length=10, unit="numbers").data) == 1
 
 
 def test_times_are_drawn_in_milliseconds_beside_what_is_expected() -> None:

@@ -10,16 +10,12 @@ from model.analysis.stream.feed_forward import CURVES, histogram
 from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.cells import CROSSED, after_dropout
 from viz.figures.curves import (
-    ActivationLine,
-    activation_curves,
     curve_over_values,
     gradient_by_depth,
-    variance_gap,
 )
-from viz.figures.diagrams import norm_orders
 from viz.figures.heatmap import Axis
 from viz.figures.vectors import MARKED, colour_end, projection, token_rows
-from viz.notation.theme import FEED_FORWARD, WEIGHT
+from viz.notation.theme import FEED_FORWARD, OUTPUT
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
 
@@ -78,22 +74,6 @@ def test_values_that_are_all_zero_are_drawn() -> None:
     assert next(figure.select_traces({"type": "heatmap"})).zmax > 0
 
 
-def test_the_models_own_order_is_the_one_in_bold() -> None:
-    for own, other in (("pre", "post"), ("post", "pre")):
-        texts = [note.text for note in norm_orders(own).layout.annotations]  # type: ignore[arg-type]
-        assert any(text.startswith(f"<b>{own}-norm") and "this model" in text for text in texts)
-        assert any(text.startswith(f"{other}-norm") for text in texts)
-
-
-def test_the_gap_of_a_width_is_marked(subtests: pytest.Subtests) -> None:
-    for width, gap in [(4, 13.40), (128, 0.39), (512, 0.10), (576, 0.09)]:
-        with subtests.test(width=width):
-            own = variance_gap(width).data[-1]
-            assert list(own.x) == [width]
-            assert own.y[0] == pytest.approx(gap, abs=0.005)
-            assert own.y[0] == pytest.approx(100 * (1 - ((width - 1) / width) ** 0.5))
-
-
 NAMES = ["L0 attention", "L0 feed-forward"]
 ADDED = np.array([[1.0, 3.0, 2.0], [4.0, 0.0, 8.0]])
 LENGTHS = np.array([[5.0, 5.0, 5.0], [6.0, 7.0, 8.0]])
@@ -107,21 +87,14 @@ def heat(figure: go.Figure) -> go.Heatmap:
     return [trace for trace in figure.data if trace.type == "heatmap"][-1]
 
 
-def test_the_lines_are_the_functions_they_are_named_after() -> None:
-    curves = [CURVES[name] for name in ("gelu", "gelu_tanh", "relu", "silu")]
-    lines = [ActivationLine(curve.title, curve.slope) for curve in curves]
-    figure = activation_curves(lines, what="slope")
-    assert [trace.name for trace in figure.data] == [curve.title for curve in curves]
-    for trace, curve in zip(figure.data, curves, strict=True):
-        np.testing.assert_allclose(trace.y, curve.slope(np.array(trace.x)))
-    assert figure.layout.yaxis.title.text == "slope"
-
-
 def test_the_bars_behind_the_curve_are_shares_of_all_values() -> None:
     values = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
     met = histogram(values)
     figure = curve_over_values(CURVES["gelu"], met)
     assert np.sum(named(figure, "values").y) == pytest.approx(100 * met.shares.sum())
+    for name, function in (("GELU", CURVES["gelu"].value), ("its slope", CURVES["gelu"].slope)):
+        drawn = named(figure, name)
+        np.testing.assert_allclose(drawn.y, function(np.array(drawn.x)))
     assert f"{met.outside:,} of {met.total:,}" in figure.layout.xaxis.title.text
 
 
@@ -133,7 +106,7 @@ def test_bars_are_the_mean_or_the_tokens_own_beside_the_mean() -> None:
     np.testing.assert_allclose(named(own, "added, this token").y, [2, 8])
     np.testing.assert_allclose(named(own, "added, mean").y, [2, 4])
     np.testing.assert_allclose(named(own, "the stream").y, [5, 8])
-    assert list(named(own, "added, this").marker.color) == [WEIGHT, FEED_FORWARD]
+    assert list(named(own, "added, this").marker.color) == [OUTPUT, FEED_FORWARD]
 
 
 def test_lengths_of_every_token_start_at_zero() -> None:

@@ -4,16 +4,14 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from model.analysis.tokens.embeddings import windows
 from model.analysis.tokens.prediction import Sampling
 from model.nn.positions import ROTARY, SINUSOIDAL, TABLES
 from model.run.tokenizers import pieces
 from model.trace.records import Token
 from model.worked.equality import settled
-from viz.figures.bars import Bars, distribution, neighbours_bars, weights_row
+from viz.figures.bars import Bars, WrittenStep, distribution, neighbours_bars, written_steps
 from viz.figures.cells import lens_table
 from viz.figures.curves import likeness_lines, position_curves
-from viz.figures.diagrams import WRITTEN, sliding_windows
 from viz.figures.heatmap import cell_text
 from viz.figures.vectors import (
     AROUND,
@@ -22,15 +20,14 @@ from viz.figures.vectors import (
     colour_end,
     likeness_map,
     look_up,
+    order_differences,
     position_map,
     rows_around,
     summands,
-    word_pairs,
 )
 from viz.notation.theme import INK, PAPER
 from viz.views.prediction.next_token import TokenRow, with_numbers
 from viz.views.tokens.listing import token_strip
-from viz.views.tokens.vectors import number_of_windows
 
 MARKUP = "<b>x</b>"
 
@@ -51,41 +48,33 @@ def test_one_row_has_factor_one_and_the_sum_is_that_row(subtests: pytest.Subtest
             assert id_ in ids
             assert len(ids) <= 2 * AROUND + 1
             figure = look_up(values, [MARKUP] * len(ids), id_=id_, product=values[id_])
-            np.testing.assert_array_equal(cells(figure)[-1], values[id_])
-            labels = figure.layout.yaxis.ticktext
-            assert [label.startswith("1 ×") for label in labels].index(True) == ids.index(id_)
-            assert sum(label.startswith("0 ×") for label in labels) == len(ids) - 1
+            rows, labels = cells(figure), figure.layout.yaxis.ticktext
+            np.testing.assert_array_equal(rows[-1], values[id_])
+            one_hot = next(figure.select_traces({"mode": "markers+text"}))
+            by_row = dict(zip(one_hot.y, one_hot.text, strict=True))
+            assert list(by_row.values()).count("1") == 1
+            assert list(by_row.values()).count("0") == len(ids) - 1
+            for row, digit in by_row.items():
+                id_of_row = int(labels[row].split()[0])
+                np.testing.assert_array_equal(rows[row], values[id_of_row])
+                assert (digit == "1") is (id_of_row == id_)
+            assert [label for label in labels if label == "⋮"] == ["⋮"] * (
+                (ids.start > 0) + (ids.stop < 20)
+            )
             assert not any("<b>" in label for label in labels)
 
 
 def test_the_nearest_stands_on_top_and_equal_texts_keep_their_bars() -> None:
-    figure = neighbours_bars([MARKUP, "a", "a"], [0.9, 0.5, -0.25])
+    figure = neighbours_bars([MARKUP, "a", "a"], [0.9, 0.5, -0.25], mean=0.1)
     (bars,) = figure.data
     assert list(bars.x) == [0.9, 0.5, -0.25]
     assert list(bars.y) == [0, 1, 2]
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
     assert figure.layout.yaxis.ticktext[0] == "&lt;b&gt;x&lt;/b&gt;"
     assert figure.layout.xaxis.range[0] < -0.25
-
-
-def test_the_bar_of_a_target_is_that_of_its_window_moved_by_one(subtests: pytest.Subtests) -> None:
-    for count in [6, WRITTEN + 4]:
-        with subtests.test(count=count):
-            found = windows(range(count), 3, 2)
-            figure = sliding_windows(found, [MARKUP] * count, chosen=0)
-            inputs, targets = figure.data[:2]
-            assert list(inputs.x) == list(targets.x) == [3] * len(found)
-            assert [end - start for start, end in zip(inputs.base, targets.base, strict=True)] == [
-                1
-            ] * len(found)
-            assert [base + 0.5 for base in inputs.base] == [window.start for window in found]
-            written = len(figure.data) == 3
-            assert written == (count <= WRITTEN)
-            if written:
-                assert len(figure.data[2].text) == 6 * len(found)
-                assert "<b>" not in "".join(figure.data[2].text)
-            else:
-                assert "<b>" not in "".join(figure.layout.xaxis.ticktext)
+    assert figure.layout.xaxis.range[1] > 0.9
+    (mean,) = figure.layout.shapes
+    assert (mean.x0, mean.x1) == (0.1, 0.1)
 
 
 def test_likeness_has_one_point_a_state() -> None:
@@ -114,19 +103,28 @@ def test_maps_of_positions_keep_every_cell() -> None:
     assert (alike.data[-1].zmin, alike.data[-1].zmax) == (-1, 1)
 
 
-def test_the_two_rows_of_a_token_stand_together() -> None:
-    first, second = table(PAIRS + 2, DIMENSIONS + 9), table(PAIRS + 2, DIMENSIONS + 9) + 1
-    figure = word_pairs(first, second, texts=[MARKUP] * len(first), end=colour_end(first))
-    assert cells(figure).shape == (3 * PAIRS - 1, DIMENSIONS)
-    np.testing.assert_array_equal(cells(figure)[0::3], first[:PAIRS, :DIMENSIONS])
-    np.testing.assert_array_equal(cells(figure)[1::3], second[:PAIRS, :DIMENSIONS])
+def test_the_words_of_each_way_stand_above_its_rows() -> None:
+    ways = {
+        "on: <b>": table(PAIRS + 2, DIMENSIONS + 9),
+        "off": table(PAIRS + 2, DIMENSIONS + 9) + 1,
+    }
+    figure = order_differences(
+        ways, texts=[MARKUP] * (PAIRS + 2), end=colour_end(next(iter(ways.values())))
+    )
+    rows = cells(figure)
+    assert rows.shape == (2 * (PAIRS + 1), DIMENSIONS)
+    for at, (note, apart) in enumerate(zip(figure.layout.annotations, ways.values(), strict=True)):
+        assert note.y == at * (PAIRS + 1)
+        assert np.isnan(rows[note.y]).all()
+        np.testing.assert_array_equal(
+            rows[note.y + 1 : note.y + 1 + PAIRS], apart[:PAIRS, :DIMENSIONS]
+        )
     assert not any("<b>" in label for label in figure.layout.yaxis.ticktext)
-    assert len(figure.layout.yaxis.ticktext) == 3 * PAIRS - 1
 
 
 def test_the_sum_stands_below_its_parts() -> None:
-    parts = {"tokens": table(1, 5)[0], "positions": table(2, 5)[1]}
-    total = parts["tokens"] + parts["positions"]
+    parts = {"token": table(1, 5)[0], "+ position": table(2, 5)[1]}
+    total = parts["token"] + parts["+ position"]
     figure = summands(parts, total)
     np.testing.assert_array_equal(cells(figure)[[0, 1, 3]], [*parts.values(), total])
     assert list(figure.layout.yaxis.ticktext) == ["token", "+ position", "", "= sum"]
@@ -140,9 +138,10 @@ def test_boxes_escape_their_text_and_mark_what_is_special() -> None:
         Token(4, "�", b"\xa9"),
     ]
     written = token_strip(pieces(tokens), 'a "name"')
-    assert "<b>" not in written
+    assert "<b>x" not in written
     assert written.count("<li") == 4
-    assert written.count("dashed") == 1
+    assert written.count('class="added"') == 1
+    assert token_strip(pieces(tokens), "", named=[1]).count('class="named"') == 1
     assert written.count("part of é") == 2
     assert "‹C3›" in written
     assert 'aria-label="a &quot;name&quot;"' in written
@@ -156,36 +155,35 @@ def test_formulas_hold_the_numbers_they_are_given() -> None:
     assert "500^{6/8} = 0.0378" in settled(ROTARY.cell(4, 3, angle, 8, 500))
     assert r"500^{6/8} \approx 0.0380" in settled(ROTARY.cell(4, 3, 0.038, 8, 500))
     assert "-0.1250" in TABLES["learned"].cell(4, 3, -0.125, 8, 0)
-    for count in range(2, 20):
-        for length in range(1, count):
-            for stride in (1, 2, 5):
-                found = len(windows(range(count), length, stride))
-                assert found == -((length - count) // stride)
-                assert f"= {found}" in number_of_windows(count, length, stride, found)
 
 
 HOSTILE = ["<b>x</b>", "$y$", "", "a", "a"]
 SHARES = Bars([0.4, 0.3, 0.1, 0.05, 0.05], 0.1)
 
 
-def test_every_token_has_a_row_of_its_own_and_other_is_the_last() -> None:
-    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES)
+def test_every_token_has_a_row_of_its_own_and_all_others_have_the_last() -> None:
+    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES, others=1_234)
     logits, shares = figure.data
     assert list(logits.y) == [0, 1, 2, 3, 4]
     assert list(shares.x) == pytest.approx([0.4, 0.3, 0.1, 0.05, 0.05, 0.1])
     ticks = figure.layout.yaxis.ticktext
     assert ticks[0] == "&lt;b&gt;x&lt;/b&gt;"
-    assert ticks[-1] == "<i>other</i>"
-    assert "logit" in figure.layout.xaxis.title.text
-    assert "probability" in figure.layout.xaxis2.title.text
+    assert "1,234" in ticks[-1]
+    names = [note.text for note in figure.layout.annotations]
+    assert "logit" in names[0]
+    assert "probability" in names[1]
 
 
 def test_a_token_without_a_share_is_marked_cut_and_the_chosen_one_too() -> None:
     drawn = Bars([0.6, 0.4, 0, 0, 0], 0)
-    figure = distribution(HOSTILE, [2, 1, 0, -1, -2], SHARES, drawn, chosen=1)
-    assert list(figure.data[-1].text) == ["0.6000", "0.4000", "cut", "cut", "cut", "cut"]
-    assert "cut" not in figure.data[1].text
-    tiny = distribution(["a"], [1], Bars([1 - 1e-7], 1e-7))
+    figure = distribution(
+        HOSTILE, [2, 1, 0, -1, -2], SHARES, drawn, others=5, divisor=0.5, chosen=1
+    )
+    _, filled, outline = figure.data
+    assert list(filled.text) == ["0.6000", "0.4000", "cut", "cut", "cut", "cut"]
+    assert list(outline.x) == pytest.approx(SHARES.all)
+    assert "0.5" in figure.layout.annotations[1].text
+    tiny = distribution(["a"], [1], Bars([1 - 1e-7], 1e-7), others=1)
     assert list(tiny.data[1].text) == ["1.0000", "<0.0001"]
     assert figure.layout.yaxis.ticktext[1].startswith("<b>→")
 
@@ -217,15 +215,15 @@ def test_words_have_the_pages_own_colour_only_where_the_cell_is_strong() -> None
     assert (list(strong.text), strong.textfont.color) == (["b"], PAPER)
 
 
-def test_reading_shows_every_key_and_where_the_models_own_words_begin() -> None:
-    weights = np.array([0.2, 0.5, 0.3])
-    figure = weights_row(weights, ["the", "the", "<b>"], written=1)
-    assert list(figure.data[0].y) == [0.2, 0.5, 0.3]
-    assert list(figure.layout.xaxis.ticktext) == ["the", "the", "&lt;b&gt;"]
-    assert figure.layout.shapes[0].x0 == 1.5
-    assert not weights_row(weights, ["a", "b", "c"]).layout.shapes
-    with pytest.raises(ValueError, match="2 tokens"):
-        weights_row(weights, ["a", "b"])
+def test_a_column_holds_every_share_and_the_chosen_one_is_framed() -> None:
+    steps = [WrittenStep(["the", "<b>"], [0.5, 0.25]), WrittenStep(["the"], [1.0])]
+    figure = written_steps(steps, chosen=1)
+    np.testing.assert_allclose(np.sum([part.y for part in figure.data], axis=0), 1)
+    assert list(figure.data[0].y) == [0.5, 1.0]
+    assert list(figure.data[1].y) == [0.25, 0.0]
+    assert "&lt;b&gt;" in figure.data[1].hovertext[0]
+    assert list(figure.layout.xaxis.ticktext) == ["the", "the"]
+    assert figure.layout.shapes[0].x0 < 1 < figure.layout.shapes[0].x1
 
 
 def test_the_formula_holds_the_numbers_of_one_token() -> None:

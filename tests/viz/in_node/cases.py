@@ -2,9 +2,11 @@
 
 import json
 import math
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from viz.notation.numbers import difference
 from viz.notation.readout import readout
 from viz.views.glossary.glossary import TERMS
 
+QUERIES = Path(__file__).with_name("queries.toml")
 Cases = dict[str, Any]
 VECTORS = ("query", "key", "value", "output")
 STEPS = ("scores", "scaled", "capped", "biased", "masked", "weights")
@@ -382,6 +385,7 @@ def search() -> Cases:
         "catalogue": json.loads(FILE.read_text(encoding="utf-8")),
         "models": [[entry.name, entry.title, entry.about] for entry in models.values()],
         "also": [(term.name, other) for term in TERMS for other in term.also],
+        "queries": tomllib.loads(QUERIES.read_text(encoding="utf-8")),
     }
 
 

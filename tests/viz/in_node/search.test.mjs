@@ -35,13 +35,20 @@ test("a term is found by its other names", () => {
   for (const [name, other] of cases.also) assert.ok(listed(other).slice(0, 5).includes(`Term ${name}`), other);
 });
 
+test("what is typed finds what is meant among the first three", () => {
+  const queries = Object.entries(cases.queries);
+  assert.ok(queries.length >= 70);
+  const lost = queries.filter(([words, wanted]) => !listed(words).slice(0, 3).some((one) => wanted.some((goal) => one.startsWith(goal))));
+  assert.deepEqual(lost.map(([words]) => [words, ...listed(words).slice(0, 3)]), []);
+});
+
 const FIRST = {
   softmax: "Term Softmax",
   "why divide by the square root": "Question Why divide by √d, and not by d?",
   minilm: "Model MiniLM",
   "what does it stand for": "Example What “it” stands for",
   "hide the future": "Term Causal mask",
-  "flash attention": "Term Fused kernel",
+  "flash attention": "Question What is flash attention?",
   sofmtax: "Term Softmax",
 };
 for (const [words, first] of Object.entries(FIRST)) {

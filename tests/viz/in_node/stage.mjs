@@ -188,8 +188,7 @@ export class Stage {
 
   /** Opens the table, which is made then. */
   openTable() {
-    this.part("table").open = true;
-    this.part("table").ontoggle();
+    this.part("open-table").click();
   }
 }
 

@@ -135,9 +135,9 @@ def test_no_page_reaches_for_another_machine_or_starts_a_program(port: int, reac
 
 def test_a_session_that_comes_back_watches_no_files(port: int, reached: Path) -> None:
     async def come_back() -> tuple[str, str]:
-        async with Visitor(port, "glossary", "") as visitor:
+        async with Visitor(port, "library", "") as visitor:
             left = visitor.session
-        async with Visitor(port, "glossary", "", session=left) as again:
+        async with Visitor(port, "library", "", session=left) as again:
             return left, again.session
 
     left, again = asyncio.run(come_back())

@@ -38,8 +38,8 @@ class Watcher(Visitor):
 @pytest.mark.process
 def test_the_menu_is_of_app_py_from_the_first_link_into_a_fresh_server(tmp_path: Path) -> None:
     async def visit(port: int) -> None:
-        async with Watcher(port, "glossary", "") as visitor:
-            for page in ("glossary", "prediction", ""):
+        async with Watcher(port, "library", "") as visitor:
+            for page in ("library", "prediction", ""):
                 visitor.page = page
                 await visitor.run()
                 assert visitor.drawn_by[SIDEBAR, 0] == visitor.main, page

@@ -101,13 +101,13 @@ def test_an_earlier_address_opens_a_screen_that_is_there(page: str, show: str) -
     new = new_address(page, said)
     path, parameters = new or (page, said)
     entry = next(entry for entry in navigation.PAGES if entry.address == path)
-    assert parameters.get("show", "") in ("", *entry.views)
+    assert parameters.get("show", "") in ("", *entry.variants)
     assert parameters["text"] == "A & B"
     assert new_address(path, parameters) is None
 
 
 def test_no_screen_is_reached_by_a_former_address_alone() -> None:
-    now = {(page.address, show) for page in navigation.PAGES for show in ("", *page.views)}
+    now = {(page.address, show) for page in navigation.PAGES for show in ("", *page.variants)}
     assert not now & set(moved())
 
 
@@ -142,5 +142,5 @@ def test_the_server_sends_the_browser_on_so_that_back_is_no_trap() -> None:
         "/vectors?text=a+%26+b&show=Nearest+tokens",
     )
     assert _answer("/tokens", "show=Tokens")[0] == 200
-    assert _answer("/glossary", "term=key") == (307, "/library?term=key")
+    assert _answer("/glossary", "term=key") == (307, "/library?term=key&show=Terms")
     assert _answer("/attention", "")[0] == 307

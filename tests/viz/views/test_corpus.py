@@ -1,18 +1,14 @@
 """Heads over a corpus: what the browser is sent are the profile's and the model's own numbers."""
 
-import json
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from model.profile.battery import KINDS
-from model.profile.projection import FEATURES, HeadPlane, projected
 from model.profile.tables import no_labels
 from model.trace.arrays import Array
-from tests.model.profile.synthetic import many_heads, small_profile
+from tests.model.profile.synthetic import small_profile
 from tests.model.tiny import loaded
 from viz.explorer.packing import words
 from viz.notation.head_labels import verdicts_in_words
@@ -20,89 +16,9 @@ from viz.state.link import from_link
 from viz.views.corpus import examples
 from viz.views.corpus.choice import plan_of
 from viz.views.corpus.examples import CorpusExample, of_head, positions
-from viz.views.corpus.message import (
-    COLUMNS,
-    NO_LABEL,
-    Label,
-    ShownProfile,
-    axes_in_words,
-    curve,
-    message,
-)
-from viz.views.corpus.views import labels_of_heads, percent, strongest
+from viz.views.corpus.views import percent, strongest
 
 STORIES = "stories"
-
-
-def array(block: bytes, said: object) -> NDArray[np.generic]:
-    """An array of a message, from what its words say of it."""
-    assert isinstance(said, dict)
-    kind = {"floats": "<f4", "bytes": "|u1"}[said["kind"]]
-    begins = 4 + int.from_bytes(block[:4], "little") + said["start"]
-    return np.frombuffer(block, kind, said["count"], begins)
-
-
-def shown(title: str, profile: object, label: str | None = None) -> ShownProfile:
-    heads = len(profile.sums.heads)  # type: ignore[attr-defined]
-    first = None if label is None else Label(label, "score 1.00")
-    return ShownProfile(title, profile, (first, *[None] * (heads - 1)))  # type: ignore[arg-type]
-
-
-def test_every_number_of_map_table_and_card_is_the_profiles_own() -> None:
-    profile = small_profile()
-    block = message([shown("stories", profile, "Induction")], 1)
-    said = words(block)
-    (sent,) = said["profiles"]  # type: ignore[misc]
-    table = profile.heads
-    for column in COLUMNS:
-        arrived = array(block, sent["columns"][column.name])
-        assert np.array_equal(arrived, table[column.name].astype("<f4"), equal_nan=True)
-    assert np.isnan(array(block, sent["columns"]["next"])).all()  # no later token is allowed
-    heads = profile.sums.heads
-    places = array(block, sent["places"]).reshape(-1, 2)
-    assert places == pytest.approx(projected([profile]).places[0], rel=1e-6)
-    curves = array(block, sent["curves"]).reshape(len(heads), -1)
-    maps = array(block, sent["maps"]).reshape(len(heads), 16, 16)
-    most = array(block, sent["most"])
-    classes = array(block, sent["classes"]).reshape(len(heads), -1)
-    here = profile.sums.window - 1
-    for at, head in enumerate(heads):
-        weights = profile.by_distance(head)
-        means = [weights[here + first : here + last + 1].mean() for first, last in sent["bins"]]
-        assert curves[at] == pytest.approx(np.array(means), rel=1e-6)
-        mean_map = profile.mean_map(head)
-        assert most[at] == pytest.approx(mean_map.max(), rel=1e-6)
-        assert np.abs(maps[at] / 255 * most[at] - mean_map).max() <= most[at] / 500
-        assert np.array_equal(
-            classes[at], profile.by_class(head).to_numpy().ravel().astype("<f4"), equal_nan=True
-        )
-    labels = array(block, sent["labels"])
-    assert labels[0] == 0
-    assert (labels[1:] == NO_LABEL).all()
-    assert [one["name"] for one in said["labels"]] == ["Induction"]  # type: ignore[attr-defined]
-    assert said["start"] == 1
-
-
-def test_a_head_is_called_by_the_label_that_its_profile_gives() -> None:
-    heads = small_profile().sums.heads[-2:]
-    rows = [(*heads[0], "previous", 0.5), (*heads[0], "induction", 0.9), (*heads[1], "self", 0.8)]
-    asked = no_labels().reindex(range(3))
-    for at, row in enumerate(rows):
-        asked.loc[at, ["layer", "head", "label", "score"]] = row
-    asked = asked.assign(given=[True, True, False], control=np.nan, head=asked["head"].astype(int))
-    asked = asked.assign(left_out=[-0.5, 0.4, np.nan], left_out_spread=0.1, left_out_control=0.02)
-    asked = asked.assign(measure="logit", does=["raises", "lowers", ""], effect_reason="Why not.")
-    profile = replace(small_profile(), asked=asked)
-    labels = labels_of_heads(profile)
-    titles = {kind.name: kind.title for kind in KINDS}
-    assert [label and label.title for label in labels] == [
-        titles.get(profile.label(head) or "") for head in profile.sums.heads
-    ]
-    said = (
-        "Looks: 0.90 of a token’s weight on what followed it the first time. Does: without it the next "
-        "token’s lead over the mean logit rises by 0.40 ± 0.10 (control +0.02) → the head lowers it."
-    )
-    assert labels[-2] == Label(titles["induction"], said, "but lowers it")
 
 
 ROW = {
@@ -164,46 +80,6 @@ def test_a_label_that_a_head_earns_by_what_it_does_comes_first() -> None:
     assert profile.label(heads[0]) == "induction"
     assert replace(profile, asked=asked.assign(does="nothing")).label(heads[0]) == "first"
     assert profile.given["earned"].tolist() == [True, False]
-
-
-@pytest.mark.slow
-def test_the_points_of_a_curve_are_all_distances_once(subtests: pytest.Subtests) -> None:
-    for model in [STORIES, "minilm"]:
-        with subtests.test(model=model):
-            profile = many_heads(5) if model == STORIES else small_profile(model)
-            bins, points = curve(profile)
-            distances = [distance for first, last in bins for distance in range(first, last + 1)]
-            last = profile.sums.window - 1
-            assert distances == list(range(0 if model == STORIES else -last, last + 1))
-            lengths = [last - first + 1 for first, last in bins]
-            assert (points * lengths).sum(1) == pytest.approx(np.ones(len(points)), abs=1e-4)
-
-
-def test_the_axes_of_the_map_are_said_as_what_heads_do_more_or_less() -> None:
-    loadings = np.zeros((2, len(FEATURES)))
-    moved = {"log of the distance": -0.9, FEATURES[-1]: 0.3, "entropy": 0.2}
-    for name, value in moved.items():
-        loadings[0, FEATURES.index(name)] = value
-    plane = HeadPlane((), (0.5, 0.0), loadings, ())
-    across, up = axes_in_words(plane)
-    assert across["words"] == f"shorter distances, more {FEATURES[-1]}, more entropy"
-    assert up["words"] == "nothing"
-
-
-def test_two_profiles_are_told_which_head_is_beside_which() -> None:
-    one, other = many_heads(10), small_profile()
-    said = words(message([shown("one", one), shown("other", other)], 0))
-    ours, theirs = said["partners"]  # type: ignore[misc]
-    assert (len(ours), len(theirs)) == (10, len(other.sums.heads))
-    assert max(ours) < len(other.sums.heads)
-    same = words(message([shown("one", one), shown("again", one)], 0))
-    assert same["partners"] == [list(range(10))] * 2
-
-
-def test_four_thousand_heads_fit_a_message() -> None:
-    block = message([shown("many", many_heads(4000))], 0)
-    assert len(block) < 4_500_000
-    assert len(json.dumps(words(block))) < 200_000
 
 
 def test_an_example_has_the_weights_of_its_row_and_its_link_leads_to_the_same_weight() -> None:

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from model.profile.shipped import shipped_profile
-from tests.pages.reading import own, said, visit
-from viz.state.presets import EXAMPLES
+from tests.pages.reading import own
 from viz.views.examples.cards import found_examples
 
 
@@ -30,19 +28,3 @@ def test_a_found_example_opens_a_head_that_may_be_called_so(subtests: pytest.Sub
                     meant = weights[cells[example.title] & (rows + columns > 0)]
                     assert meant.mean() == pytest.approx(said, abs=0.1)
                 assert weights[example.view.query].argmax() == example.view.key
-
-
-def test_each_example_has_a_card_that_opens_it_and_shows_its_head() -> None:
-    app = visit("examples")
-    for example in EXAMPLES:
-        assert f"**{example.title}** →" in said(app)  # by itself a page knows no other to link to
-    shipped = {name: shipped_profile(name) for name in {one.view.model for one in EXAMPLES}}
-    labels = [
-        found.label((one.view.place, one.view.head))
-        for one in EXAMPLES
-        if (found := shipped[one.view.model]) is not None
-    ]
-    assert 0 < said(app).count("shipped profile: ") == len(labels) - labels.count(None)
-    pictures = [one.proto.body for one in app.get("html") if "--head: url" in one.proto.body]
-    assert len(pictures) == len(EXAMPLES)
-    assert len(set(pictures)) == len(EXAMPLES)

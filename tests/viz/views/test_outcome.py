@@ -16,9 +16,10 @@ from model import Intervention, Model, load_model
 from model.profile.shipped import profile_of
 from model.run.tokenizers import WordTokenizer
 from tests.pages.reading import visit
+from viz.explorer.hero import hero
 from viz.notation.labels import token_label
 from viz.state.link import View, from_link
-from viz.views.home.outcome import LABEL, hero, job_of, outcome, ways
+from viz.views.home.outcome import LABEL, job_of, outcome, ways
 
 UNMASKED = Intervention(mask="none")
 

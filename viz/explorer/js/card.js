@@ -11,6 +11,24 @@ export function cellName({ query, key }) {
   return `${query} ${key}`;
 }
 
+/** The ways on from the chosen cell as links, which are kept while they are the same: one of them may have the
+ *  keyboard. */
+export function drawWays(holder, { hero, cell, layer }) {
+  const names = Object.keys(hero.ways);
+  const links = [...holder.querySelectorAll("a")];
+  if (links.map((link) => link.textContent).join() !== names.join()) {
+    links.splice(0).forEach((link) => link.remove());
+    links.push(...names.map((name) => element("a", { "data-page": "" }, name)));
+    holder.prepend(...links);
+  }
+  const at = { place: layer.name, head: cell.head, query: cell.query, key: cell.key };
+  links.forEach((link, n) => {
+    const address = new URL(hero.ways[names[n]], location.href);
+    if (address.search) for (const [name, value] of Object.entries(at)) address.searchParams.set(name, value);
+    link.href = address.pathname + address.search;
+  });
+}
+
 export class Card {
   /** `leave`: closes it and leads back to the map. */
   constructor(holder, leave) {
@@ -41,21 +59,11 @@ export class Card {
     this.stand(cellBox(layout.boxes.at(layout.boxes.length === 3 ? 1 : 0), window, cell.query, cell.key), place);
   }
 
-  /** Links, which are kept while they are the same: one of them may have the keyboard. */
   drawWays() {
-    const { hero, cell, layer } = this.scene;
-    const names = Object.keys(hero.ways);
-    if (names.length !== this.ways.querySelectorAll("a").length || !this.ways.firstChild) {
-      const links = names.map((name) => element("a", { "data-page": "" }, name));
-      const copy = button("copy-cell", () => copied(copy, this.line), {}, "copy");
-      this.ways.replaceChildren(...links, copy);
-    }
-    const at = { place: layer.name, head: cell.head, query: cell.query, key: cell.key };
-    this.ways.querySelectorAll("a").forEach((link, n) => {
-      const address = new URL(hero.ways[names[n]], location.href);
-      if (address.search) for (const [name, value] of Object.entries(at)) address.searchParams.set(name, value);
-      link.href = address.pathname + address.search;
-    });
+    drawWays(this.ways, this.scene);
+    if (this.ways.querySelector("button")) return;
+    const copy = button("copy-cell", () => copied(copy, this.line), {}, "copy");
+    this.ways.append(copy);
   }
 
   /** Beside the cell: at its right or, where that leaves the window, at its left; below the map where neither has room. */

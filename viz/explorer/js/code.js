@@ -75,6 +75,11 @@ export class Code {
     this.reading.replaceChildren(radios);
   }
 
+  /** Chooses "formula" or "code". */
+  choose(view) {
+    choose({ view });
+  }
+
   change(chosen) {
     choose(chosen);
     keepingFocus(this.panel, () => this.draw(this.scene));

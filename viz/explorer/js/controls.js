@@ -9,9 +9,14 @@ import { panelOf, rangesOf } from "./view.js";
 
 const STEPS = ["scores", "scaled", ...SCORE_STAGES.map(({ name }) => name), "masked"];
 
-/** The side of a stage's picture in pixels: smaller where there are many. */
-function thumbnailOf({ length: count }) {
-  return count <= 9 ? 56 : count <= 12 ? 44 : 38;
+/** The side of a stage's picture in pixels: smaller where there are many, and above the map of the main job. */
+function thumbnailOf({ length: count }, isHero) {
+  return isHero ? 24 : count <= 9 ? 56 : count <= 12 ? 44 : 38;
+}
+
+/** Whether a stage has a small picture: above the map of the main job only what comes before the scores. */
+function isPictured({ name, group }, isHero) {
+  return !isHero || Boolean(group) || ["query", "key", "value"].includes(name);
 }
 
 /** Whether the matrix of a stage has not been made: of a long text only the weights are, until another is opened. */
@@ -28,15 +33,17 @@ export class Controls {
   }
 
   /** Rebuilds the buttons if the stages have changed. */
-  build({ offered: stages }) {
+  build({ offered: stages, received }) {
     const steps = stages.map(({ name, step }) => name + step).join();
-    if (this.drawn.differs("stages", steps)) this.buildStages(stages);
+    const isHero = Boolean(received.hero);
+    if (this.drawn.differs("stages", steps, isHero)) this.buildStages(stages, isHero);
   }
 
-  buildStages(stages) {
-    const parts = stages.flatMap(({ name, label, step }) => {
+  buildStages(stages, isHero) {
+    const parts = stages.flatMap((stage) => {
+      const { name, label, step } = stage;
       const attributes = { class: "thumbnail", "aria-label": step ? `${label} (${step})` : label };
-      const picture = element("canvas", { "aria-hidden": "true" });
+      const picture = isPictured(stage, isHero) ? element("canvas", { "aria-hidden": "true" }) : "";
       const choose = () => this.choose({ stage: name });
       return [
         step && element("span", { class: "step", "aria-hidden": "true" }, step),
@@ -45,7 +52,7 @@ export class Controls {
     });
     const isLong = stages.length > 9;
     this.strip.classList.toggle("long", isLong);
-    this.strip.style.setProperty("--thumbnail", `${thumbnailOf(stages)}px`);
+    this.strip.style.setProperty("--thumbnail", `${thumbnailOf(stages, isHero)}px`);
     this.strip.style.setProperty("--half", Math.ceil(stages.length / 2)); // of two rows
     this.strip.replaceChildren(...parts.filter(Boolean));
   }
@@ -59,10 +66,12 @@ export class Controls {
   }
 
   /** Draws the small pictures of a head's stages. */
-  drawStages({ layer, baseline, offered: stages, palette, state: { span } }, derived, before) {
+  drawStages({ layer, baseline, offered, received, palette, state: { span } }, derived, before) {
+    const isHero = Boolean(received.hero);
+    const stages = offered.filter((stage) => isPictured(stage, isHero));
     const waits = stages.map((stage) => isMissing(layer, stage) || isLeftOut(layer, stage, derived));
     if (!this.drawn.differs("thumbnails", derived, before, palette, span, waits.join())) return;
-    const side = thumbnailOf(stages);
+    const side = thumbnailOf(stages, isHero);
     const ranges = rangesOf({ layer, baseline, derived, before, span });
     this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
       const panel = waits[n] ? null : panelOf(stages[n], layer, derived, ranges);

@@ -1,7 +1,7 @@
-// How much the screen of the main job shows: in simple detail two decimals and the stages of a weight, and how a number
-// is computed where one asks for it.
+// How much the screen of the main job shows: in simple detail two decimals and the stages from score to output. How a
+// number is computed is shown where one asks for it.
 
-import { choiceOf, Drawn, element, write } from "./elements.js";
+import { choiceOf, Drawn, write } from "./elements.js";
 
 const COOKIE = "attention-detail"; // viz/state/session.py reads it
 const YEAR = 31536000; // seconds
@@ -20,30 +20,33 @@ export class Detail {
 
   /** `detail`: where it is chosen. `how`: the button that opens how a number is computed. `tell` takes the choice;
    *  `explained` hears that the computation is seen now. */
-  constructor({ detail, how }, root, { tell, explained }) {
-    Object.assign(this, { holder: detail, how, root, tell });
-    how.onclick = () => {
-      const isOpen = root.classList.toggle("explained");
-      how.ariaExpanded = String(isOpen);
-      if (isOpen) explained();
-    };
+  constructor(detail, how, root, { tell, explained }) {
+    Object.assign(this, { holder: detail, how, root, tell, explained });
+    how.onclick = () => this.explain(!root.classList.contains("explained"));
+  }
+
+  /** Shows how the chosen number is computed, or hides it. */
+  explain(isOpen) {
+    this.root.classList.toggle("explained", isOpen);
+    this.how.ariaExpanded = String(isOpen);
+    if (isOpen) this.explained();
   }
 
   /** Whether it is seen how the chosen number is computed. `detail`: undefined where none is chosen. */
   isExplained(detail) {
-    return detail !== "simple" || this.root.classList.contains("explained");
+    return detail === undefined || this.root.classList.contains("explained");
   }
 
   /** `number`: the one whose computation is offered, as it is written. */
   draw(detail, number) {
     this.holder.hidden = false;
-    this.how.hidden = detail === "full";
+    this.how.hidden = false;
     this.root.classList.toggle("simple", detail === "simple");
     write(this.how, `How is ${number} computed?`);
     if (!this.drawn.differs("choice", detail)) return;
     const options = { simple: "Simple", full: "Full" };
     const choice = choiceOf("Detail", { options, chosen: detail, choose: (name) => this.choose(name), name: "detail" });
-    this.holder.replaceChildren(element("span", {}, "Detail"), choice);
+    this.holder.replaceChildren(choice);
   }
 
   /** This browser keeps it. */

@@ -5,7 +5,7 @@
 // window, theme or size change; choosing another cell only moves the marks. Data from Python are drawn on the
 // canvas first, and by Plotly after the next frame.
 
-import { Card } from "./card.js";
+import { Card, drawWays } from "./card.js";
 import { Check } from "./check.js";
 import { Claim } from "./claim.js";
 import { Code } from "./code.js";
@@ -13,10 +13,13 @@ import { DerivedHeads } from "./derived_heads.js";
 import { hasHead } from "./derive.js";
 import { Detail } from "./detail.js";
 import { afterFrame, drawnLarger, Drawn, keepingFocus } from "./elements.js";
-import { Fade, HEAD, SWITCH } from "./fade.js";
+import { Fade, HEAD } from "./fade.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
-import { drawHeadline } from "./headline.js";
-import { Header, HEADER } from "./header.js";
+import { drawAlso, drawHeadline, writeParts } from "./headline.js";
+import { Header } from "./header.js";
+import { More } from "./more.js";
+import { runNumbers } from "./motion.js";
+import { drawNow, drawSure } from "./now.js";
 import { brief, precise, simple } from "./numbers.js";
 import { Panel } from "./panel.js";
 import { Picture } from "./picture.js";
@@ -29,10 +32,13 @@ import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
 
-const [LOWEST, TALLEST] = [300, 680]; // pixels of a picture, which fits the window between these
+const [LOWEST, TALLEST] = [300, 900]; // pixels of a picture, which fits the window between these
 const BELOW = 80; // pixels of the window that stay free below it, for its legend and its readout
-const BELOW_OF_HERO = 56; // what else is said of it stands beside it
+const BELOW_OF_HERO = 48;
+const [BESIDE, BESIDE_IN_LECTURE] = [284, 180]; // pixels beside the map of the screen of the main job, with the gap
+const isNarrow = () => matchMedia("(max-width: 900px)").matches; // there all that is below the map
 const NARROWEST = 120;
+const RUN = 700; // milliseconds in which a number of the page runs from before to after
 const WIDE = 1600; // pixels of a window in which full detail has both runs and their difference beside each other
 
 export class Drawing {
@@ -51,6 +57,8 @@ export class Drawing {
     this.panel = new Panel(parts);
     this.code = new Code(parts);
     this.readout = new Readout(parts.readout);
+    this.more = new More({ more: parts.more, root }, this.behind());
+    parts.saves = this.more.saves;
     const point = (cell) => this.picture.point(cell);
     this.sentence = new Sentence(parts.sentence, point);
     this.header = new Header(parts.header, point);
@@ -62,17 +70,29 @@ export class Drawing {
     this.shownRun = new Runs(parts.runs, (run) => explorer.choose(run), explorer.mountedUntil.signal);
     const tell = (detail) => explorer.python.told.detail(detail);
     const explained = () => explorer.isHere && this.explain(this.scene(...this.runs()));
-    this.detail = new Detail(parts, root, { tell, explained });
+    this.detail = new Detail(parts.detail, this.readout.how, root, { tell, explained });
     this.play = new Play(parts.openplay, explorer);
-    this.check = new Check(parts.check);
+    this.check = new Check(this.more.check, this.more.short);
     this.measureAgain = () => {
       this.resized = true;
       this.schedule();
     };
-    this.resize = new ResizeObserver(this.measureAgain);
-    this.resize.observe(parts.stage);
+    this.resize = new ResizeObserver(() => root.clientWidth !== this.width && this.measureAgain());
+    for (const part of [parts.stage, root]) this.resize.observe(part);
     addEventListener("resize", this.measureAgain); // a window that becomes lower leaves the width as it is
-    parts.numbers.ontoggle = () => this.drawTable();
+  }
+
+  /** What else can be opened: each button of the ⋯. */
+  behind() {
+    const showTable = (on) => {
+      this.parts.numbers.hidden = !on;
+      this.drawTable();
+    };
+    const showCode = (on) => {
+      this.code.choose(on ? "code" : "formula");
+      this.detail.explain(on);
+    };
+    return { table: { label: "Numbers as a table", turn: showTable }, code: { label: "Code", turn: showCode } };
   }
 
   load(assets) {
@@ -109,8 +129,7 @@ export class Drawing {
     const { root, explorer } = this;
     const { layer, state } = explorer;
     this.dropRest();
-    const isChanged = explorer.received.hero && explorer.baseline !== null; // then the title has another subject
-    this.claim.draw(isChanged ? [] : (explorer.received.claims ?? []), layer.name, state.head);
+    this.claim.draw(explorer.received.claims ?? [], layer.name, state.head);
     this.measure();
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = layer.queries;
@@ -129,19 +148,22 @@ export class Drawing {
       this.drawPicture();
       if (explorer.received.hero) this.drawHero();
     });
-    this.dropRest = afterFrame(() => keepingFocus(root, () => this.drawRest()));
+    this.dropRest = afterFrame(() => keepingFocus(root, () => this.drawBeside()));
   }
 
   /** Measures how large the picture may be. That is slow right after a change of the page. */
   measure() {
     const { hero } = this.explorer.received;
+    this.width = this.root.clientWidth;
     const compared = this.explorer.baseline !== null && !hero; // changes the picture's width
     const known = this.root.classList;
     if (!this.resized && compared === known.contains("compared") && this.isSplit === known.contains("split")) return;
     this.root.classList.toggle("hero", Boolean(hero));
     this.root.classList.toggle("split", this.isSplit);
     this.root.classList.toggle("compared", compared);
-    this.available = this.parts.stage.clientWidth;
+    const isLecture = this.root.classList.contains("projected");
+    const side = this.isSplit || isNarrow() ? 0 : isLecture ? BESIDE_IN_LECTURE : BESIDE;
+    this.available = hero ? this.root.clientWidth - side : this.parts.stage.clientWidth;
     this.tallest = this.roomBelow();
     this.resized = false;
   }
@@ -152,7 +174,10 @@ export class Drawing {
     const host = this.root.getRootNode().host ?? this.root;
     const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? 0;
     const top = this.parts.figure.getBoundingClientRect().top + scrolled;
-    const below = this.explorer.received.hero ? BELOW_OF_HERO : BELOW;
+    const { hero } = this.explorer.received;
+    if (hero && isNarrow()) return TALLEST; // one scrolls
+    const isLecture = this.root.classList.contains("projected");
+    const below = !hero ? BELOW : isLecture ? 0 : BELOW_OF_HERO;
     return Math.min(Math.max((innerHeight - top) / drawnLarger() - below, LOWEST), TALLEST);
   }
 
@@ -175,31 +200,49 @@ export class Drawing {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span, run, head: state.head };
-      const header = received.hero && !this.isSplit ? HEADER : 0;
+      const header = received.hero && !this.isSplit ? this.header.height(this.root, labels.key) : 0;
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
       const certificate = { run: saved, view: { place: layer.name, head: state.head, stage: stage.name } };
       const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate };
       const figure = figureOf({ ...of, room, title, header });
       if (received.hero) this.fadeTo(figure, derived);
       picture.draw(figure, view);
+      this.root.style.setProperty("--map", `${figure.layout.width}px`);
+      this.root.style.setProperty("--top", `${figure.layout.boxes[0].top}px`);
     }
     picture.mark(cellOf(stage, state));
   }
 
-  /** On the same map another head fades in, and what a switch changes, more slowly. */
+  /** On the same map another head or stage fades in, and what a switch changes, more slowly: a mask rolls away. */
   fadeTo(figure, derived) {
     const { picture, faded } = this;
-    const { run } = this.explorer.received;
+    const { received, stage } = this.explorer;
     const { layout, rowLabels, columnLabels, panels } = figure;
-    const place = JSON.stringify([layout.boxes, rowLabels, columnLabels, panels.map(({ quantity }) => quantity)]);
-    this.faded = { derived, run, place };
-    if (faded?.place !== place || faded.derived === derived) return;
+    const place = JSON.stringify([layout.boxes, rowLabels, columnLabels]);
+    this.faded = { derived, stage, run: received.run, place };
+    if (faded?.place !== place || (faded.derived === derived && faded.stage === stage)) return;
     const { palette } = picture.view;
-    const [was, is] = [picture.figure.panels[0].masked, panels[0].masked];
-    if (faded.run === run) return this.fade.start(picture.figure, palette, HEAD);
-    this.root.classList.add("rising");
-    if (Boolean(was) !== Boolean(is)) this.fade.roll(picture.figure, palette, Boolean(is));
-    else this.fade.start(picture.figure, palette, SWITCH);
+    if (faded.run === received.run) return this.fade.start(picture.figure, palette, HEAD);
+    this.fade.end();
+    const [was, is] = [picture.figure.panels[0].masked, panels[0].masked].map(Boolean);
+    this.turning = { figure: picture.figure, palette, rolls: was === is ? null : was ? "away" : "back" };
+  }
+
+  /** Begins the way from before a switch to after it: map, bars, numbers of the page, then the title. */
+  turn() {
+    const { turning } = this;
+    if (!turning) return;
+    const also = (passed) => {
+      runNumbers(Math.min(passed / RUN, 1));
+      return Math.max(this.header.rise(passed), RUN);
+    };
+    const ended = () => {
+      runNumbers(1);
+      this.header.rise(Infinity);
+      this.turning = null;
+      if (this.explorer.isHere) this.drawTitle();
+    };
+    this.fade.turn(turning.figure, turning.palette, { rolls: turning.rolls, also, ended });
   }
 
   /** The tokens above the map with their arcs, what the numbers say in a sentence, and what is chosen beside them. */
@@ -208,16 +251,31 @@ export class Drawing {
     const scene = this.scene(...this.runs());
     const shown = shownScene(scene);
     this.header.draw(shown, picture.figure);
-    drawHeadline(parts.headline, shown);
+    const isNew = this.turning && !this.fade.isTurning;
+    if (!this.turning) this.drawTitle();
+    else if (isNew) this.turn();
     this.shownRun.draw(scene.run, scene.before !== null);
     this.card.draw(shown, picture.figure, parts.figure, explorer.headName);
+    drawWays(this.readout.ways, shown);
     this.detail.draw(scene.hero.detail, brief(scene.cellValues.at(-1)));
     const { dataset } = document.documentElement;
     if (dataset.run !== scene.run) dataset.run = scene.run; // to write it again would be a change of the page's style
   }
 
+  /** The words and numbers of the chosen cell: after a switch they come last. */
+  drawTitle() {
+    const { parts, header } = this;
+    const shown = shownScene(this.scene(...this.runs()));
+    this.root.classList.toggle("changed", shown.before !== null);
+    drawHeadline(parts.headline, shown);
+    drawAlso(parts.also, shown);
+    drawNow(parts.large, shown);
+    drawSure(parts.surename, shown, header.isAbove);
+    writeParts(parts.job, shown.hero.job ? [shown.hero.job] : []);
+  }
+
   /** Draws Plotly's picture if the canvas was first, then stages, panel, sentence, check and table. */
-  drawRest() {
+  drawBeside() {
     const { explorer } = this;
     explorer.quick = false;
     this.drawPicture();
@@ -289,8 +347,8 @@ export class Drawing {
     const { numbers } = this.parts;
     const { figure } = this.picture;
     const { stage, state } = this.explorer;
-    if (!numbers.open || !figure) return;
-    drawTable(numbers.querySelector(".scroll"), figure, cellOf(stage, state));
+    if (numbers.hidden || !figure) return;
+    drawTable(numbers, figure, cellOf(stage, state));
   }
 }
 

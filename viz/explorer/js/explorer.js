@@ -20,14 +20,15 @@ import { CHOOSE, tellShown } from "./head_events.js";
 import { layersOf, remember, remembered } from "./held.js";
 import { followLecture } from "./lecture.js";
 import { Python, REPORTED } from "./python.js";
-import { subjectOf } from "./subject.js";
+import { rowOf } from "./steps.js";
+import { areWords, subjectOf } from "./subject.js";
 import { axisLength, cellOf, headName } from "./view.js";
 import { whenRead } from "./when_read.js";
 
 const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
 const START = {
   ...{ side: "reads", unit: "token", several: null, withoutFirst: false },
-  ...{ order: "largest", span: "layer", dimension: 0, window: null, run: "changed", card: null },
+  ...{ order: "largest", span: "layer", dimension: 0, window: null, run: "changed", card: null, isMine: false, left: null },
 };
 // What is chosen, by mount: the one place of it. Streamlit may mount a place anew, with this script run anew.
 const states = (globalThis[Symbol.for("attention-explorer-states")] ??= new Map());
@@ -100,28 +101,35 @@ export class Explorer {
     if (!this.isHere) return;
     const { received, state } = this;
     const isOther = received.queries.full.join("\n") !== shown?.queries.full.join("\n");
-    if (isOther) state.isMine = false;
+    if (isOther) Object.assign(state, { isMine: false, left: null });
     const cell = isOther ? received.hero.opens && this.largestOfLast() : this.cellOfChange();
     if (!cell) return;
     Object.assign(state, cell);
     this.report();
   }
 
-  /** The cell with the largest weight of the last token. */
+  /** The cell with the largest weight of the last token that is a word. */
   largestOfLast() {
-    const { layer } = this;
+    const { layer, labels } = this;
     const [{ weights }] = this.drawing.runs();
-    const query = layer.queries - 1;
-    const [key] = topPositions(weights.subarray(query * layer.keys), 1);
+    const word = areWords(labels.query).lastIndexOf(true);
+    const query = word < 0 ? layer.queries - 1 : word;
+    const [key] = topPositions(rowOf(weights, query, layer.keys), 1);
     return { query, key };
   }
 
-  /** The cell that a change is about: in the row that the reader has chosen, where one was. */
+  /** The cell that a change is about: in the row that the reader has chosen, where one was. Where the change is taken
+   *  back, the one before it. */
   cellOfChange() {
     const { layer, state, labels } = this;
     const [derived, before] = this.drawing.runs();
-    if (!before) return null; // the change was taken back
+    if (!before) {
+      const { left } = state;
+      state.left = null;
+      return left;
+    }
     const scene = { layer, derived, before, queries: labels.query, keys: labels.key };
+    state.left ??= { query: state.query, key: state.key };
     return subjectOf(scene, state.isMine ? state.query : null);
   }
 
@@ -143,10 +151,10 @@ export class Explorer {
     this.channel.removeEventListener(CHOOSE, this.asked);
   }
 
-  /** Changes the choice, draws it, and reports it later. */
-  choose(change) {
+  /** Changes the choice, draws it, and reports it later. `isOwn`: whether it is the reader's own. */
+  choose(change, { isOwn = true } = {}) {
     const before = { ...this.state };
-    if ("query" in change) this.state.isMine = true;
+    if (isOwn && ("query" in change || "key" in change)) Object.assign(this.state, { isMine: true, left: null });
     Object.assign(this.state, change);
     this.clamp();
     if (this.state.card !== cellName(this.state)) this.state.card = null;

@@ -4,15 +4,19 @@ import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
 import { contains, wordStarts } from "./geometry.js";
 import { isOneText } from "./groups.js";
-import { mostMoved } from "./subject.js";
+import { upTo } from "./fade.js";
+import { eased } from "./motion.js";
 import { brief, precise } from "./numbers.js";
 import { LONG, SINK } from "./view.js";
 
-export const HEADER = 144; // pixels
+export const [HEADER, LOW_HEADER] = [136, 104]; // pixels; the lower one in the lecture view
 const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
-const GHOST = 0.02; // a smaller share before would be a line at the edge
+const LEAST = 0.01; // how sure the model was at least, where its ghost is drawn
+const UPRIGHT = 13; // pixels of a column whose token stands upright
+const ARCS = 36; // pixels for them at least
 const LONGEST = 9; // letters of a token that stands upright
-const SURE = 22; // pixels of the line that says how sure the model was
+const SURE = 22; // pixels of the line that says how sure the model was, or of the numbers of the dimensions
+const [APART, RISES] = [25, 300]; // milliseconds from one bar to the next, and until it stands
 
 /** How the tokens of columns so many pixels wide are written: beside each other, in two lines by turns, or upright.
  *  `every`: how many columns a token takes. */
@@ -21,7 +25,7 @@ export function arrangement(labels, width) {
   if (longest <= width) return { form: "flat", height: LINE, every: 1 };
   if (longest <= 2 * width) return { form: "staggered", height: 2 * LINE, every: 1 };
   const height = Math.min(longest, LONGEST * LETTER + AROUND);
-  return { form: "upright", height, every: Math.ceil(LINE / width) };
+  return { form: "upright", height, every: Math.ceil(UPRIGHT / width) };
 }
 
 export class Header {
@@ -38,14 +42,21 @@ export class Header {
     this.ghosts.svg.classList.add("ghosts");
   }
 
+  /** How many pixels it takes above a map whose tokens may stand upright. */
+  height(root, { short }) {
+    const upright = Math.min(Math.max(...short.map((label) => label.length)), LONGEST) * LETTER + AROUND;
+    return Math.max(root.classList.contains("projected") ? LOW_HEADER : HEADER, Math.ceil(upright) + SURE + ARCS);
+  }
+
   /** `scene.hero.sure`: the probabilities of the tokens, { before, after }, or null. `figure`: the map. */
   draw(scene, figure) {
-    const isShown = figure.columnAxis === "key" && figure.rowAxis === "query" && figure.layout.header > 0;
+    const { layer, keys, hero } = scene;
+    this.isOne = isOneText(layer);
+    this.isAbove = figure.columnAxis === "key" && figure.rowAxis === "query"; // each token its own column
+    const isShown = (this.isAbove || this.isOne) && figure.layout.header > 0;
     this.holder.hidden = !isShown;
     if (!isShown) return;
-    const { layer, keys, hero } = scene;
     this.scene = scene;
-    this.isOne = isOneText(layer);
     this.groups = keys.short.map((_, position) => [position]);
     if (this.drawn.differs("tokens", keys, figure.layout, figure.window, hero.sure, this.isOne)) this.build(figure);
     this.mark();
@@ -53,24 +64,27 @@ export class Header {
   }
 
   build(figure) {
-    const { layout, window } = figure;
+    const { layout, window: whole } = figure;
     const [box] = layout.boxes;
-    const { scene, holder } = this;
-    const width = box.width / window.columns;
+    const { scene, holder, isAbove } = this;
+    const { row, rows } = whole;
+    const window = isAbove ? whole : { ...whole, column: row, columns: rows }; // of vectors the rows are tokens
+    const across = isAbove ? box.width : Math.min(box.width, box.height); // as wide as a map of tokens
+    const width = across / window.columns;
     const shown = scene.keys.short.slice(window.column, window.column + window.columns);
     this.first = window.column;
     this.end = window.column + window.columns;
-    const sink = figure.sink !== null && contains(window, window.row, figure.sink) ? [SINK] : [];
+    const sink = isAbove && figure.sink !== null && contains(window, window.row, figure.sink) ? [SINK] : [];
     const { form, height, every } = arrangement([...shown, ...sink], width);
     this.labelled = new Set(
       scene.keys.full.length > LONG
         ? wordStarts(scene.keys.word, window.column, window.columns, every)
         : shown.map((_, n) => window.column + n).filter((_, n) => n % every === 0),
     );
-    const { sure } = scene.hero;
-    const foot = layout.header - height - (sure ? SURE : 0) - 4;
+    const sure = isAbove ? scene.hero.sure : null;
+    const foot = layout.header - height - (sure || !isAbove ? SURE : 0) - 4;
     holder.className = `header ${form}`;
-    holder.style.cssText = `left:${box.left}px;width:${box.width}px;top:${box.top - layout.header}px;height:${layout.header}px`;
+    holder.style.cssText = `left:${box.left}px;width:${across}px;top:${box.top - layout.header}px;height:${layout.header}px`;
     const place = (position) => `left:${(position - window.column) * width}px;width:${width}px`;
     const line = (position) => {
       const low = form === "staggered" && (position - window.column) % 2 ? LINE : 0;
@@ -94,24 +108,26 @@ export class Header {
     });
     for (const arcs of [this.ghosts, this.arcs]) {
       arcs.highest = Math.max(foot / 1.1, 20);
-      arcs.stand(boxes, box.width, layout.header);
+      arcs.stand(boxes, across, layout.header);
     }
     const title = "The sink: weight that goes to no token";
     const names = sink.map((name) => span("face", name));
     const above = names.map((name) => element("span", { class: "column sinkname", title, style: line(figure.sink) }, name));
     holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...above, ...bars);
-    if (sure) holder.append(this.sureName(sure));
+    const [from, to] = [this.bars?.to ?? [], sure ? sure.after.map((share) => share ?? 0) : []];
+    this.bars = { from: from.length === to.length ? from : to, to, parts: bars.map((bar) => bar.querySelector(".now")) };
   }
 
-  /** What the bars are, and the word that a change moved most. */
-  sureName(sure) {
-    const most = mostMoved(sure);
-    const parts = [span("", "how sure of this word")];
-    if (most) {
-      const numbers = [most.before, most.after].map((share) => brief(share ?? 0)).join(" → ");
-      parts.push(span("chipped key", this.scene.keys.short[most.position]), element("b", {}, numbers));
-    }
-    return element("p", { class: "surename", "data-testid": "most-moved" }, ...parts);
+  /** The bars on their way from what they were to what they are, one after the other from the left. Returns how many
+   *  milliseconds that takes. */
+  rise(passed) {
+    const { from, to, parts } = this.bars ?? { parts: [] };
+    parts.forEach((part, n) => {
+      const at = this.first + n;
+      const share = eased(upTo(passed - n * APART, RISES) / RISES);
+      part.style.setProperty("--share", from[at] + (to[at] - from[at]) * share);
+    });
+    return parts.length * APART + RISES;
   }
 
   /** Marks the chosen query and key. */
@@ -162,9 +178,8 @@ export class Header {
 /** How sure the model was of a token, with the unchanged run as a ghost. */
 function sureBar({ before, after }, position, place) {
   const bar = element("i", { class: "sure", style: place });
-  const part = (name, share) => element("b", { class: name, style: `--share:${share ?? 0};--was:${before?.[position] ?? 0};--turn:${position}` });
-  if (before?.[position] >= GHOST) bar.append(part("ghost", before[position]));
-  bar.append(part("now", after[position]));
+  const part = (name, share) => element("b", { class: name, style: `--share:${share ?? 0}` });
+  bar.append(part("now", after[position]), ...(before?.[position] >= LEAST ? [part("ghost", before[position])] : []));
   return bar;
 }
 

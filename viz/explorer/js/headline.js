@@ -6,25 +6,39 @@ import { element, span } from "./elements.js";
 import { isOneText } from "./groups.js";
 import { simple } from "./numbers.js";
 import { rowOf } from "./steps.js";
+import { alsoGained, hasMoved } from "./subject.js";
 
 const MOSTLY = 0.5; // a weight from which on a token attends mostly to one key
 
-/** Writes it. `scene`: of the shown run. */
+/** Writes the title. `scene`: of the shown run. */
 export function drawHeadline(holder, scene) {
-  holder.hidden = false;
-  const parts = scene.before ? changeInWords(scene) : [scene.isUnchanged ? "Before: " : "", ...rowInWords(scene)];
-  const text = inPlain(parts);
-  if (holder.textContent === text) return;
-  holder.replaceChildren(...parts.map((part) => (part.axis ? span(`chipped ${part.axis}`, part.token) : chipless(part))));
+  writeParts(holder, scene.before ? changeInWords(scene) : [scene.isUnchanged ? "Before: " : "", ...rowInWords(scene)]);
 }
 
-function chipless(part) {
-  return typeof part === "string" ? part : element("b", {}, part.number);
+/** Writes what else a change did; nothing where there is no change. */
+export function drawAlso(holder, scene) {
+  writeParts(holder, scene.before ? alsoInWords(scene) : []);
+}
+
+/** Writes parts: texts, tokens as chips, numbers. */
+export function writeParts(holder, parts) {
+  holder.hidden = !parts.length;
+  if (holder.textContent === inPlain(parts)) return;
+  holder.replaceChildren(...parts.map((part) => (part.axis ? chipOf(part) : part.number ? element("b", {}, part.number) : part)));
+}
+
+/** A token on a plate, in the tint of its axis. */
+export function chipOf({ axis, token }) {
+  return span(`chipped ${axis}`, token);
 }
 
 /** The parts as one text. */
 export function inPlain(parts) {
   return parts.map((part) => part.token ?? part.number ?? part).join("");
+}
+
+export function chip(axis, labels, position) {
+  return { axis, token: labels.short[position] };
 }
 
 /** What a row of weights says: “·Tom looks back at ·Hill: 0.89 of its attention.” */
@@ -41,21 +55,38 @@ export function rowInWords({ layer, derived, cell, queries, keys }) {
   return [query, " spreads its attention; the largest part, ", weight, ", goes to ", key, "."];
 }
 
-/** What a change does to the chosen cell. Where it leaves the cell as it was, the loss of the sentence tells. */
-export function changeInWords({ layer, derived, before, cell, queries, keys, hero }) {
+/** What a change does to the chosen cell; plainly, where it moves no weight of the head. */
+export function changeInWords(scene) {
+  const { layer, derived, before, cell, queries, keys, hero } = scene;
+  const name = `${hero.change || "Changed"}: `;
+  if (!hasMoved(scene)) return [`${name}no weight of this head changes.`];
   const at = cell.query * layer.keys + cell.key;
   const [was, now] = [before, derived].map(({ weights }) => simple(weights[at]));
-  const [query, key] = [chip("query", queries, cell.query), chip("key", keys, cell.key)];
-  const gives = [`${hero.change}: `, query, " gives ", { number: now }, " of its attention to ", key];
-  if (before.hidden?.[at] && !derived.hidden?.[at]) return [...gives, ", which was hidden."];
+  const gives = [name, chip("query", queries, cell.query), " gives ", { number: now }, " of its attention to ", chip("key", keys, cell.key)];
+  if (isFreed(scene)) return [...gives, "."];
   if (derived.hidden?.[at] && !before.hidden?.[at]) return [...gives, `, now hidden; it was ${was}.`];
-  if (was !== now) return [...gives, `, not ${was}.`];
-  if (!hero.loss || hero.loss.before === hero.loss.after) return [...gives, ", as before."];
-  const { before: first, after: then } = hero.loss;
-  const [old, late] = [first, then].map((loss) => (loss.startsWith("<") ? 0 : Number(loss)));
-  return [...gives, `, as before; the loss ${late > old ? "rises" : "falls"} from ${first} to `, { number: then }, "."];
+  return [...gives, was === now ? ", as before." : `, not ${was}.`];
 }
 
-function chip(axis, labels, position) {
-  return { axis, token: labels.short[position] };
+/** Whether a change took the chosen cell out of the mask. */
+function isFreed({ layer, derived, before, cell }) {
+  const at = cell.query * layer.keys + cell.key;
+  return Boolean(before.hidden?.[at] && !derived.hidden?.[at]);
+}
+
+/** What was before, who else looks at the same key now, and what becomes of the loss. */
+function alsoInWords(scene) {
+  const { layer, derived, cell, queries, keys, hero } = scene;
+  const others = alsoGained(scene, cell).flatMap((query, n) => {
+    const weight = simple(derived.weights[query * layer.keys + cell.key]);
+    return [n ? " and " : " also gets ", { number: weight }, " from ", chip("query", queries, query)];
+  });
+  const [query, key] = [chip("query", queries, cell.query), chip("key", keys, cell.key)];
+  const hid = isFreed(scene) ? ["Before, the mask hid ", key, " from ", query, ". "] : [];
+  const also = [...hid, ...(others.length ? [key, ...others, ". "] : [])];
+  if (!hero.loss?.before || !hero.loss.after) return also;
+  const { before: first, after: then } = hero.loss;
+  if (first === then) return [...also, `The loss stays at ${first}.`];
+  const [old, late] = [first, then].map((loss) => (loss.startsWith("<") ? 0 : Number(loss)));
+  return [...also, `The loss ${late > old ? "rises" : "falls"} from ${first} to `, { number: then }, "."];
 }

@@ -15,6 +15,18 @@ export function inSteps(step) {
   return () => cancelAnimationFrame(frame);
 }
 
+/** Lets each number of the page that says what it was, in `data-was`, run from there to what it is. */
+export function runNumbers(share) {
+  for (const one of document.querySelectorAll("[data-was]")) {
+    const text = (one.dataset.is ??= one.textContent);
+    const [was, is] = [one.dataset.was, text].map(Number);
+    const digits = text.split(".")[1]?.length ?? 0;
+    if (share < 1 && Number.isFinite(was + is)) one.textContent = (was + (is - was) * share).toFixed(digits);
+    else one.textContent = text;
+    if (share >= 1) delete one.dataset.is;
+  }
+}
+
 /** Slow at both ends. */
 export function eased(share) {
   return share * share * (3 - 2 * share);

@@ -31,14 +31,15 @@ export function given(value) {
   return Math.abs(value) >= 1e6 ? precise(value) : String(value).replace("-", MINUS);
 }
 
-/** For cells and tooltips: two decimals. */
+/** For tooltips: two decimals. */
 export function brief(value) {
   return decimals(value, 2);
 }
 
-/** In simple detail: two decimals, and "<0.01" where they would show a 0 that it is not. */
+/** In cells and in simple detail: two decimals, and "<0.01" where they would show a 0 that it is not. */
 export function simple(value) {
-  return value > 0 && value < 0.005 ? "<0.01" : brief(value);
+  if (value === 0 || Math.abs(value) >= 0.005) return brief(value);
+  return value > 0 ? "<0.01" : `>${MINUS}0.01`;
 }
 
 /** For the ends of a colour scale. */

@@ -40,7 +40,7 @@ export class Play {
   /** At the scores, on a row that has masked keys where there is one: the mask is to be seen at work. */
   begin() {
     const { explorer } = this;
-    explorer.choose({ stage: FROM, ...this.rowWithMask() });
+    explorer.choose({ stage: FROM, card: null, ...this.rowWithMask() }, { isOwn: false });
   }
 
   rowWithMask() {

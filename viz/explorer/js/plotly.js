@@ -1,7 +1,7 @@
 // The figure as Plotly heatmaps. Plotly draws cells and tick labels in the boxes of geometry.js. Frames, hatching,
 // tooltips and clicks are on top and never make it draw again.
 
-import { brief } from "./numbers.js";
+import { simple } from "./numbers.js";
 import { FONT, isHidden } from "./paint.js";
 
 const NUMBERED = 12; // up to this many rows and columns, cells carry their numbers
@@ -49,7 +49,7 @@ function rowsOf(panel, window) {
 function numbersIn(rows, figure, n, palette) {
   const { window, layout } = figure;
   if (window.rows > NUMBERED || window.columns > NUMBERED) return {};
-  const text = rows.map((row) => Array.from(row, (value) => (Number.isNaN(value) ? "" : brief(value))));
+  const text = rows.map((row) => Array.from(row, (value) => (Number.isNaN(value) ? "" : simple(value))));
   const size = sizeThatFits(text.flat(), layout.boxes[n], window);
   if (size < NUMBER.smallest) return {};
   return { text, texttemplate: "%{text}", textfont: { family: palette.mono, size } };

@@ -1,6 +1,6 @@
 // One cell of a picture in a line that can be copied.
 
-import { element, write } from "./elements.js";
+import { button, element } from "./elements.js";
 import { precise } from "./numbers.js";
 
 const TOLD = 1500; // milliseconds for which the button says that the line was copied
@@ -33,18 +33,26 @@ function scoreAndScaled(layer, score, scaled) {
 
 /** What makes the scaled score. */
 export function factorOf({ scale, width }) {
+  if (scale === 1) return "× 1";
   return Math.abs(scale * Math.sqrt(width) - 1) <= 1e-6 ? `÷ √${width}` : `× ${precise(scale)}`;
 }
 
 export class Readout {
+  /** Beside it what can be done with the cell: `how` is the button that opens how its number is computed, `ways` holds
+   *  the ways on from it. */
   constructor(holder) {
     this.line = element("output", { "data-testid": "readout" });
     this.button = element("button", { type: "button", onclick: () => this.copy() }, "Copy");
-    holder.replaceChildren(this.line, this.button);
+    this.how = button("how", null, { "aria-expanded": "false", hidden: true });
+    this.ways = element("span", { class: "ways" });
+    holder.replaceChildren(this.line, this.button, this.how, this.ways);
   }
 
+  /** Its parts do not break. */
   say(words) {
-    write(this.line, words);
+    if (this.line.textContent === words) return;
+    const parts = words.split(/(?<=, )/);
+    this.line.replaceChildren(...parts.map((part) => element("span", {}, part)));
   }
 
   async copy() {

@@ -30,7 +30,7 @@ function weightsOf(scene) {
   if (derived.sink !== null) items.push(sinkLine(derived.sinkWeights[cell.query], scene));
   const others = Array.from(weights).filter((weight, key) => weight > 0 && !listed.includes(key));
   const most = Math.max(...others);
-  const small = most < SEEN ? "below 0.01" : `of at most ${precise(most)}`;
+  const small = most < SEEN ? "below 0.01" : `of at most ${scene.written(most)}`;
   return { items, rest: others.length ? `and ${others.length} more ${small}` : "" };
 }
 

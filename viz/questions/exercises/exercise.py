@@ -26,9 +26,7 @@ _ROWS = 400  # that are looked at for one with enough keys
 _TRIES = 200  # drawings of an exercise that teaches something
 _LARGEST = 10_000  # result that is no whole number
 _BETWEEN = 0.05  # of a unit of the last digit: nearer to half a unit, the last digit is luck
-_OFF = (
-    0.01  # of the model's own number: so far an answer may lie from it, or a unit of its last digit
-)
+_OFF = 0.01  # of the model's own number, by which an answer may differ if not by a unit of its last digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +173,7 @@ class NumberRow:
 
 
 def draw_row(source: ExerciseSource, random: Random) -> NumberRow:
-    """A row with enough keys that have some weight, of any head: the two largest weights, and others.
+    """A row with enough keys of some weight, of any head: the two with the largest weights, and others.
 
     Raises ValueError where none is found: the sentence is too short, sinks take a part of each row, or each
     row looks at one or two keys alone.

@@ -11,35 +11,27 @@ from model.analysis.heads.contributions import Ablations, Measure, ablate_each
 from model.analysis.run_comparison import divergence_rounding, rounding
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
-from viz.elements.one_of import one_listed, one_of
+from viz.elements.one_of import one_listed
 from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import led_by, moves, settled, signed
 from viz.shell.background import Offer, Passes, passes_or_offer
-from viz.shell.panel import Caption, Formula, Panel
+from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.state.look import Look
 from viz.state.navigation import HOME, view_link
 from viz.state.session import current
-from viz.views.all_heads.choice import (
-    MAP,
-    choose_family,
-    list_of_heads,
-    map_of_heads,
-    map_or_list,
-    name_of,
-    of_heads,
-)
+from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
 WATCHED = 8  # likeliest next tokens that are followed
-TITLES: dict[Measure, str] = {
+TITLES: dict[Measure, str] = {  # in the order of the list
+    "loss": "Loss of the text",
     "probability": "Probability of the next token",
     "logit": "Its logit",
     "divergence": "Divergence of the prediction",
-    "loss": "Loss of the text",
     "moved": "How far the final vectors move",
 }
 _OF_A_TOKEN = (
@@ -64,14 +56,15 @@ UNITS: dict[Measure, str] = {"divergence": "nats", "loss": "change, nats", "move
 
 
 def ablation(look: Look) -> Panel:
-    """The map and the ranking of what each head is needed for, as far as the passes have come."""
+    """What each head is needed for, as far as the passes have come."""
+    family = choose_family(look)
     run = _passes(look)
     if run is None or run.found is None:
         return Panel("all-heads-ablation")
     effects = run.found
-    present: list[Measure] = list(effects.measures)
-    key = f"all-heads-measure-{len(present)}"
-    measure = one_of("Measure", present, key, named=TITLES.__getitem__)
+    present = [one for one in TITLES if one in effects.measures]
+    titles = [TITLES[one] for one in present]
+    measure = present[one_listed("Measure", titles, f"all-heads-measure-{len(present)}")]
     values, before, watched, what = effects.measures[measure], effects.unchanged[measure], 0, ""
     if values.ndim > 1:
         tokens = look.model.tokenizer.named(effects.watched)
@@ -79,41 +72,18 @@ def ablation(look: Look) -> Panel:
         watched = one_listed("Next token", likely, "all-heads-ablation-token")
         values, before = values[:, watched], before[watched]
         what = f" of {bold_token(tokens[watched].text)}"
-    family, kind = choose_family(look), map_or_list("ablation")
     change = effects.change(measure, watched)
     names = [name_of(look, head) for head in effects.heads]
-    order = np.argsort(-np.abs(change), kind="stable")
     decimals = _decimals(measure, float(np.abs(change).max()), rounding(look.trace))
     digits, by_head = min(decimals, 3), dict(zip(effects.heads, change, strict=True))
-    heads = family.heads(look.trace)
-    chosen = current().place, current().head
-    without = Intervention(ablated=frozenset({chosen}))
+    most = effects.heads[int(np.abs(change).argmax())]
+    without = Intervention(ablated=frozenset({(current().place, current().head)}))
     panel = Panel(
         "all-heads-ablation",
-        look_for=_largest(measure, what, names, np.abs(change), values, float(before), digits)
-        + f" The picture shows {MEANINGS[measure]}",
-        picture=map_of_heads(
-            look,
-            family,
-            np.array([by_head.get(head, np.nan) for head in heads]),
-            quantity="stream" if measure in ("moved", "divergence") else "difference",
-            title=UNITS.get(measure, "change"),
-            words=lambda value: (
-                "not run yet" if np.isnan(value) else signed(f"{value:+.{decimals}f}")
-            ),
-            decimals=min(digits, 3 if measure in ("probability", "moved") else 2),
-        )
-        if kind == MAP
-        else list_of_heads(
-            look,
-            [effects.heads[place] for place in order],
-            {"change": change[order], "without it": values[order]},
-            f"all-heads-ablation-list-{measure}-{watched}",
-            head="head left out",
-            decimals=digits,
-        ),
-        chosen=f"{measure}-{watched}-",
-        alt=f"Effect of leaving out each head; the largest is that of {names[order[0]]}.",
+        look_for=_largest(measure, what, names, np.abs(change), values, float(before), digits),
+        chosen=f"{measure}-{watched}-{len(names)}-",
+        alt=f"Effect of leaving out each head; the largest is that of {name_of(look, most)}.",
+        beside=[f"The picture shows {MEANINGS[measure]}"],
         below=[
             Formula(ABLATION),
             Caption(
@@ -124,12 +94,21 @@ def ablation(look: Look) -> Panel:
             partial(
                 view_link,
                 HOME,
-                f"Leave out {name_of(look, chosen)} on Explore →",
+                f"Leave out {name_of(look, (current().place, current().head))} on Explore →",
                 replace(current(), show="", intervention=without),
             ),
         ],
+        table=Table(table_of(look, effects.heads, {"change": change, "without it": values})),
     )
-    return of_heads(panel, look, heads)
+    return of_heads(
+        panel,
+        look,
+        family,
+        np.array([by_head.get(head, np.nan) for head in family.heads(look.trace)]),
+        quantity="stream" if measure in ("moved", "divergence") else "difference",
+        title=UNITS.get(measure, "change"),
+        words=lambda value: "not run yet" if np.isnan(value) else signed(f"{value:+.{decimals}f}"),
+    )
 
 
 def _passes(look: Look) -> Passes[Ablations] | None:

@@ -1,28 +1,32 @@
-"""What the views of "All heads" share: the family of heads, the chosen head, maps and lists of heads."""
+"""What the screens of heads share: the family of heads, the chosen head beside a picture of all, and one
+number of each head as a grid or as a list."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from numpy.typing import NDArray
 
 from model.analysis.heads.statistics import Family, families, family_of
 from model.nn.places import Head
-from viz.elements.one_of import choosable_table, one_of
-from viz.figures.head_tiles import TileCell, head_map
+from model.profile.shipped import profile_of
+from viz.elements.one_of import one_of
+from viz.figures.head_tiles import TileCell, head_bars, head_map
 from viz.figures.heatmap import NARROW, headed, weights_of_head
+from viz.notation.head_labels import SHORT, given_labels, labels_by_head
+from viz.notation.markdown import plain
 from viz.notation.theme import QuantityName
 from viz.shell.panel import Panel, Part, draw_panel
-from viz.shell.pictures import look_for, readout_of
 from viz.state.look import Look, labels_of
-from viz.state.navigation import HOME, view_link
+from viz.state.navigation import view_link
 from viz.state.session import change_view, current, shown, write_link
 
-LIST, MAP = "List", "Map"
+GRID, LIST = "Grid", "List"
+LISTED = 20  # heads of a list; the table has all
+HeadWords = Callable[[float], str]
 
 
 def choose_family(look: Look) -> Family:
@@ -34,10 +38,9 @@ def choose_family(look: Look) -> Family:
         open_head((names[0], 0))
     here = family_of(look.trace, look.trace.find(current().place))
     if len(known) > 1:
-        st.segmented_control(
+        st.selectbox(
             "Heads of",
             known,
-            required=True,
             format_func=lambda family: family.title,
             **shown("all-heads-family", here, lambda to: open_head(to.heads(look.trace)[0])),
         )
@@ -61,104 +64,114 @@ def name_of(look: Look, head: Head) -> str:
     return look.trace.find(head[0]).place.head(head[1])
 
 
-def map_or_list(view: str, *, first: str = MAP) -> str:
-    """MAP or LIST, as it was chosen in one of the views; `first` is what it opens on."""
-    ways = (MAP, LIST) if first == MAP else (LIST, MAP)
-    return one_of("Show as", ways, f"all-heads-{view}-as")
+def jobs_of(look: Look, heads: Sequence[Head]) -> list[str]:
+    """The first job of each head in a word, as a profile that ships has shown it; "" where none is known."""
+    profile = profile_of(look.model)
+    if profile is None:
+        return [""] * len(heads)
+    rows = given_labels(profile).drop_duplicates(["layer", "head"])
+    first = zip(zip(rows["layer"], rows["head"], strict=True), rows["label"], strict=True)
+    known = {head: SHORT[label] for head, label in first}
+    return [known.get(head, "") for head in heads]
 
 
-def of_heads(panel: Panel, look: Look, heads: Sequence[Head], title: str = "") -> Panel:
-    """The panel with its words under the picture, and to the right the chosen head's weights.
-
-    Args:
-        heads: one for each point of the picture, which a click opens; none where nothing is to be clicked.
-        title: of the weights.
-    """
-    words: list[Part] = [partial(look_for, panel.look_for)] if panel.look_for else []
-    picture = replace(
-        panel,
-        look_for="",
-        beside=(),
-        clicked=(lambda place: open_head(heads[place])) if heads else None,
-        chosen=f"{panel.chosen or ''}{current().place}-{current().head}",
-        below=[*words, *panel.beside, *panel.below],
-    )
-    return Panel(
-        panel.name,
-        picture=partial(draw_panel, picture),
-        beside=[chosen_head(look, title)],
-    )
+def evidence(look: Look, head: Head) -> Sequence[str]:
+    """All jobs of a head, each with its numbers, in Markdown."""
+    profile = profile_of(look.model)
+    return () if profile is None else labels_by_head(profile).get(head, ())
 
 
-def map_of_heads(
+def of_heads(
+    panel: Panel,
     look: Look,
     family: Family,
     values: NDArray[np.float64],
     *,
     quantity: QuantityName,
     title: str,
-    words: Callable[[float], str],
-    decimals: int = 2,
-) -> go.Figure:
-    """values (head of the family,): one cell each, the chosen head's framed.
+    words: HeadWords,
+) -> Panel:
+    """The panel with one number of each head of the family as its picture, as a grid or as a list, and the
+    chosen head to the right. NaN: a head without one.
 
     words: what hovering says of a value, after the head's name.
     """
-    return head_map(
-        values.reshape(len(family.members(look.trace)), -1),
+    heads = family.heads(look.trace)
+    jobs, names = jobs_of(look, heads), [name_of(look, head) for head in heads]
+    hovered = [
+        f"{name}<br>{words(float(value))}" for name, value in zip(names, values, strict=True)
+    ]
+    if one_of("Show as", (GRID, LIST), "all-heads-as", quiet=True) == GRID:
+        figure = head_map(
+            values.reshape(len(family.members(look.trace)), -1),
+            quantity=quantity,
+            title=title,
+            chosen=cell_of(look, family),
+            words=hovered,
+            jobs=jobs,
+        )
+        return beside_chosen(panel, look, figure, heads)
+    by = np.abs(values) if quantity == "difference" else values
+    order = [at for at in np.argsort(-by, kind="stable").tolist() if not np.isnan(values[at])]
+    rows = order[:LISTED]
+    listed = [heads[at] for at in rows]
+    chosen = (current().place, current().head)
+    figure = head_bars(
+        [f"{names[at]} {jobs[at]}".strip() for at in rows],
+        values[rows].tolist(),
         quantity=quantity,
         title=title,
-        chosen=cell_of(look, family),
-        words=[
-            f"{name_of(look, head)}<br>{words(float(value))}"
-            for head, value in zip(family.heads(look.trace), values, strict=True)
-        ],
-        decimals=decimals,
+        words=[hovered[at] for at in rows],
+        chosen=listed.index(chosen) if chosen in listed else None,
     )
+    return beside_chosen(panel, look, figure, listed, f"{panel.chosen or ''}list-")
 
 
-def list_of_heads(
+def beside_chosen(
+    panel: Panel,
     look: Look,
+    figure: go.Figure,
     heads: Sequence[Head],
-    columns: Mapping[str, NDArray[np.float64]],
-    key: str,
-    *,
-    head: str = "head",
-    decimals: int = 3,
-    helps: Mapping[str, str] | None = None,
-) -> Callable[[], None]:
-    """A table with one row for each head: a click on a row opens it, one on a column's name sorts by it.
-
-    head: name of the first column. helps: what the question mark of a column says.
-    """
-    frame = pd.DataFrame({head: [name_of(look, one) for one in heads], **columns})
-    return partial(
-        choosable_table,
-        frame,
-        key,
-        lambda row: open_head(heads[row]),
-        decimals=decimals,
-        helps=helps,
-        height=min(36 * len(frame) + 40, 340),
-        hide_index=True,
+    chosen: object = None,
+) -> Panel:
+    """The panel with this picture, of which a click on a point opens one of the heads; and to the right the
+    chosen head."""
+    which = panel.chosen if chosen is None else chosen
+    picture = replace(
+        panel,
+        look_for="",
+        picture=figure,
+        clicked=lambda place: open_head(heads[place]),
+        chosen=f"{which or ''}{current().place}-{current().head}",
+        beside=(),
+    )
+    return Panel(
+        f"{panel.name}-and-head",
+        look_for=panel.look_for,
+        picture=partial(draw_panel, picture),
+        beside=[*panel.beside, *chosen_head(look)],
     )
 
 
-def chosen_head(look: Look, title: str = "") -> Panel:
-    """The chosen head's weights in a run, and a link to the explorer."""
+def chosen_head(look: Look, title: str = "") -> list[Part]:
+    """The chosen head's weights in a run under its name and its jobs, and the way to all that is known of it.
+    title: above the weights, in place of the head's name."""
     attention, head = look.attention, look.head
     queries, keys = labels_of(look.trace, attention)
+    name = name_of(look, (attention.name, head))
     figure = weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW)
-    view = replace(current(), show="", stage="weights")
-    if look.request.intervention.changes:
-        view = replace(view, intervention=look.request.intervention)
-    label = f"Open {name_of(look, (attention.name, head))} in the explorer →"
-    return Panel(
-        f"all-heads-chosen-{attention.name}-{head}",
-        picture=headed(figure, title) if title else figure,
-        below=[
-            partial(readout_of, attention, head, queries, keys),
-            partial(view_link, HOME, label, view),
-            write_link,
-        ],
+    view = replace(current(), show="", intervention=look.request.intervention)
+    jobs = "; ".join(evidence(look, (attention.name, head)))
+    parts: list[Part] = [f"**{name}**: {plain(jobs)}"] if jobs and not title else []
+    picture = Panel(
+        f"all-heads-chosen-{attention.name}-{head}", picture=headed(figure, title or name)
     )
+    link = partial(view_link, "pages/head.py", f"All about {name} →", view)
+    return [*parts, link, picture, write_link]
+
+
+def table_of(look: Look, heads: Sequence[Head], columns: Mapping[str, object]) -> dict[str, object]:
+    """A row for each head, with its name and its job."""
+    jobs = jobs_of(look, heads)
+    named: dict[str, object] = {"head": [name_of(look, head) for head in heads]}
+    return named | ({"job": jobs} if any(jobs) else {}) | dict(columns)

@@ -7,27 +7,27 @@ from functools import lru_cache, partial
 
 import numpy as np
 import plotly.graph_objects as go
-import streamlit as st
 
 from model.analysis.heads.sinks import TokenAsKey, hiding, moved_weight, token_as_key
 from model.analysis.heads.statistics import Family
 from model.serving.engine import Request
 from model.trace.arrays import BoolArray, Wide
 from model.trace.unproven import RECORDED, NotShownError
-from viz.elements.one_of import one_listed, one_of
+from viz.elements.one_of import one_listed
 from viz.figures.heatmap import Axis, heatmap
+from viz.figures.room import BELOW, SCALE
 from viz.notation.head_formulas import weights_and_lengths
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted, led_by, signed
 from viz.notation.theme import QuantityName
 from viz.shell.controls import LISTED
-from viz.shell.panel import Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.shell.pictures import checked
 from viz.state.look import Look, loaded, traced
 from viz.state.navigation import HOME, view_link
 from viz.state.session import current
-from viz.views.all_heads.choice import choose_family, map_of_heads, name_of, of_heads
+from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
 from viz.views.laboratory.effects import effects
 
 WEIGHT, VALUE, EDGE, HIDDEN = "Its weight", "Its value", "What its edges carry", "When it is hidden"
@@ -54,7 +54,7 @@ def first_token(look: Look) -> Panel:
     # The learned sink only of heads that have one, and only what the model can say.
     offered = {LEARNED: has_sinks, EDGE: look.has_output, HIDDEN: look.model.runs}
     kinds = [kind for kind in (*_MAPS, HIDDEN) if offered.get(kind, True)]
-    shown = one_of("Picture", kinds, f"all-heads-first-{'-'.join(kinds)}")
+    shown = kinds[one_listed("Number", kinds, f"all-heads-first-{'-'.join(kinds)}")]
     keys = family.keys(look.trace)
     key = f"all-heads-first-{hash(tuple(token.id for token in keys))}"
     position = one_listed("Token", numbered_labels((one.text for one in keys), LISTED), key)
@@ -68,17 +68,17 @@ def first_token(look: Look) -> Panel:
     notes: list[Part] = []
     if not look.model.runs:
         more = "Open the model itself to see what its edges carry, or to hide a token."
-        notes.append(partial(st.info, f"{RECORDED} {more}"))
+        notes.append(Caption(f"{RECORDED} {more}"))
     elif not look.has_output:
         why = plain(look.model.unproven["output"])
-        notes.append(partial(st.info, f"W_O is not proven here, because {why}."))
-    token, heads = bold_token(keys[position].text, position), family.heads(look.trace)
+        notes.append(Caption(f"W_O is not proven here, because {why}."))
+    token = bold_token(keys[position].text, position)
     panel = Panel(
         f"all-heads-first-{position}",
         chosen=f"{shown}-",
+        beside=[_why(look, family, means, has_sinks)],
         below=[
             Formula(weights_and_lengths(sinks=has_sinks)),
-            _why(look, family, means, has_sinks),
             *notes,
             partial(checked, look),
         ],
@@ -86,29 +86,28 @@ def first_token(look: Look) -> Panel:
     )
     if shown == HIDDEN:
         run = Look(replace(look.request, intervention=hiding(look.trace, family, position)))
-        panel = replace(
+        return replace(
             panel,
             look_for=_where_it_goes(run, family, means, token),
             picture=_moved_by_layer(run, family, position),
-            below=[*_effects(run, family, position), *panel.below],
+            beside=[*_effects(run, family, position), *panel.beside],
         )
-        return of_heads(panel, run, (), "with that token hidden")
     values_of, quantity, title = _MAPS[shown]
     values = values_of(means)
     panel = replace(
         panel,
         look_for=_look_for(shown, look, means, token),
-        picture=map_of_heads(
-            look,
-            family,
-            values,
-            quantity=quantity,
-            title=title,
-            words=lambda value: "no row" if np.isnan(value) else f"{title}: {value:.4f}",
-        ),
         alt=f"{shown}: one number for each head; the largest is {np.nanmax(values):.2f}.",
     )
-    return of_heads(panel, look, heads)
+    return of_heads(
+        panel,
+        look,
+        family,
+        values,
+        quantity=quantity,
+        title=title,
+        words=lambda value: "no row" if np.isnan(value) else f"{title}: {value:.4f}",
+    )
 
 
 # The number of each head that a map shows, its colour and its name.
@@ -202,7 +201,6 @@ def _why(look: Look, family: Family, means: TokenAsKey, has_sinks: bool) -> str:
 
 def _columns(look: Look, means: TokenAsKey, has_sinks: bool) -> dict[str, object]:
     columns: dict[str, object] = {
-        "head": [name_of(look, head) for head in means.heads],
         "rows": means.rows,
         "mean weight": means.weight,
         "spread evenly": means.even,
@@ -212,7 +210,8 @@ def _columns(look: Look, means: TokenAsKey, has_sinks: bool) -> dict[str, object
     if look.has_output:
         of_edges = (means.edge, means.edges, means.carried)
         columns |= dict(zip(_OF_EDGES, of_edges, strict=True))
-    return columns | ({"learned sink, mean": means.learned} if has_sinks else {})
+    columns |= {"learned sink, mean": means.learned} if has_sinks else {}
+    return table_of(look, means.heads, columns)
 
 
 def _moved_by_layer(run: Look, family: Family, position: int) -> go.Figure:
@@ -227,8 +226,10 @@ def _moved_by_layer(run: Look, family: Family, position: int) -> go.Figure:
         quantity="difference",
         height=min(max(26 * layers + 130, 220), 800),
     )
-    figure.data[-1].colorbar.title = {"text": "change of weight", "side": "right"}
-    return figure
+    figure.data[-1].colorbar.update(
+        SCALE | {"title": {"text": "change of weight", "side": "right"}}
+    )
+    return figure.update_layout(margin={"b": BELOW})
 
 
 def _where_it_goes(run: Look, family: Family, means: TokenAsKey, token: str) -> str:
@@ -249,7 +250,7 @@ def _where_it_goes(run: Look, family: Family, means: TokenAsKey, token: str) -> 
 
 
 def _effects(run: Look, family: Family, position: int) -> list[Part]:
-    """What the run predicts, each effect with the number before and after, and a link to the laboratory."""
+    """What the run predicts, each effect with the number before and after, and a link to Explore."""
     read = "encoder" if family.cross else family.stack
     own_row = position if read == run.model.stacks()[-1] else None
     words = [

@@ -31,7 +31,7 @@ from model.nn.places import Head, Place, layer_label
 from model.serving.engine import Request
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
-from viz.elements.one_of import keep_within, one_of
+from viz.elements.one_of import keep_within, one_listed
 from viz.figures.head_tiles import Link, composition_graph, singular_curves
 from viz.figures.heatmap import Axis, headed, heatmap
 from viz.notation.labels import numbered_labels, token_label
@@ -42,7 +42,7 @@ from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusal
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
 from viz.state.look import Look, loaded, traced
-from viz.views.all_heads.choice import chosen_head, name_of
+from viz.views.all_heads.choice import name_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -78,11 +78,11 @@ def _of_all_tokens(
 
 @of_all_pairs
 def as_matrices(look: Look) -> Panel:
-    """One of the four pictures, beside the chosen head's weights."""
-    shown = one_of("Picture", list(_PICTURES), "all-heads-matrix")
+    """One of the four pictures, and what is said of it."""
+    names = list(_PICTURES)
+    shown = names[one_listed("Matrix", names, "all-heads-matrix")]
     with refusals():  # of a head that is no matrix, or writes to no logit
-        panel = _PICTURES[shown](look)
-    return replace(panel, beside=[*panel.beside, chosen_head(look, "In this sentence")])
+        return _PICTURES[shown](look)
 
 
 def _queries_and_keys(look: Look) -> Panel:
@@ -108,8 +108,8 @@ def _queries_and_keys(look: Look) -> Panel:
     return replace(
         panel,
         look_for=f"By the token vectors alone {row} scores {column} highest: {_two(scores.max())}.{same}",
-        beside=[Formula(_LOOKS)],
-        below=[
+        beside=[
+            Formula(_LOOKS),
             Caption(
                 f"{_vectors(look)}. Left out: biases, and whatever earlier layers add. {turned}"
             ),
@@ -137,8 +137,8 @@ def _values_and_output(look: Look) -> Panel:
         panel,
         look_for=f"Of these tokens {row}, with full weight on it, writes most towards {column}: "
         f"{_two(towards.max())}.{same}",
-        beside=[Formula(_WRITES)],
-        below=[
+        beside=[
+            Formula(_WRITES),
             Caption(
                 f"{_vectors(look)}. u is the row of the output "
                 f"matrix{final * (not look.model.config.norms_sum)}: so the numbers can be compared with "
@@ -253,7 +253,7 @@ def _singular(look: Look) -> Panel:
         f"the first {halves[0]} of W_Q · W_Kᵀ and the first {halves[1]} of W_V · W_O: the fewer, the fewer "
         "directions of the stream the head reads or writes.",
         picture=singular_curves(looks.tolist(), writes.tolist()),
-        below=[Caption(f"The norm before the head is folded in: its γ{mean}.")]
+        beside=[Caption(f"The norm before the head is folded in: its γ{mean}.")]
         if config.norms_input
         else (),
         table=Table({"W_Q · W_Kᵀ": looks, "W_V · W_O": writes}, index="number"),
@@ -326,7 +326,7 @@ def _composition(look: Look) -> Panel:
     """The widest lines between heads, of the chosen one or of all."""
     count = len(heads_of(look.trace.attention))
     if count <= FEW:
-        of = one_of("Lines of", (CHOSEN, ALL), "all-heads-composed-of")
+        of = (CHOSEN, ALL)[one_listed("Lines of", (CHOSEN, ALL), "all-heads-composed-of")]
         ratios = _composed(look.request, (look.place, look.head) if of == CHOSEN else None)
     elif not (ratios := _composed_behind(look, count)):
         return Panel("all-heads-composed")
@@ -338,7 +338,7 @@ def _composition(look: Look) -> Panel:
         "all-heads-composed",
         look_for=_most(look, ratios, base),
         picture=_graph(look, ratios[:LINES]),
-        below=[
+        beside=[
             Formula(_COMPOSED),
             Caption(
                 f"From the matrices alone, whatever the sentence ({SOURCE}). Random matrices of this width "

@@ -1,16 +1,22 @@
 """What stands out in this text: the findings of a scan by all methods, each with its check and a link."""
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
 
 from model.analysis.findings import Finding, Scan, scanning
+from model.trace.blocks import in_blocks
+from model.trace.records import Attention
 from model.trace.trace import Trace
-from viz.notation.numbers import difference
+from viz.figures.svg import marked_bars, rows_of, thumbnail
+from viz.notation.numbers import difference, signed
+from viz.notation.theme import LESS, MORE, PROBABILITY, STREAM, WEIGHT
 from viz.shell.background import Offer, Passes, passes_or_offer
 from viz.shell.panel import Caption, Panel
 from viz.state.look import Look, traced
@@ -19,12 +25,18 @@ from viz.state.navigation import html_link, read_address
 if TYPE_CHECKING:
     from model.run.model import Model
 
-_STYLE = """<style>
-.findings { margin: 0; padding-inline-start: 1.6rem; }
-.findings li { padding-block: 0.45rem; font-size: 18px; }
-.findings small { display: block; color: var(--quiet); font-size: 13px; }
-.findings a { color: var(--strong); margin-inline-start: 0.75rem; }
-</style>"""
+CELLS = 24  # rows and columns of a small map, at most
+HUES: Mapping[str, str] = {
+    "surprise": PROBABILITY,
+    "needed": MORE,
+    "in the way": LESS,
+    "looks": WEIGHT,
+    "first token": WEIGHT,
+    "number": STREAM,
+    "edge": MORE,
+}
+LIKE = {"surprise": "tokens", "number": "numbers of the vector"}  # else heads
+_STYLE = (Path(__file__).with_name("findings.css")).read_text(encoding="utf-8")
 
 
 def what_stands_out(look: Look) -> Panel:
@@ -46,29 +58,57 @@ def what_stands_out(look: Look) -> Panel:
     panel = Panel("all-heads-scan")
     if run is None or run.found is None or not run.complete:
         return panel
+    findings = run.found.findings
     return replace(
         panel,
-        picture=partial(_listed, run.found.findings),
+        look_for=f"{len(findings)} findings, first what lies furthest from its like. The grey bars are all "
+        "heads, all tokens or all numbers of a vector; the coloured bar is the finding.",
+        picture=partial(_listed, look, findings),
         below=[
             Caption(
-                "Ranked by how far each lies from the median of its like (all heads, all tokens, all "
-                "numbers), in median absolute deviations. Where a head looks is told by its weights; what it "
-                "does, by a pass without it. The check computes each number a second time in another way."
+                "Ranked by how far each lies from the median of its like, in median absolute deviations. "
+                "Where a head looks is told by its weights; what it does, by a pass without it. The check "
+                "computes each number a second time in another way."
             )
         ],
     )
 
 
-def _listed(findings: tuple[Finding, ...]) -> None:
-    st.html(f'{_STYLE}<ol class="findings">{"".join(map(_entry, findings))}</ol>')
+def _listed(look: Look, findings: tuple[Finding, ...]) -> None:
+    entries = "".join(_entry(look, one) for one in findings)
+    listed = f'<ol class="findings">{entries}</ol>'
+    st.html(f'<style>{_STYLE}</style><div class="findings-place listing">{listed}</div>')
 
 
-def _entry(finding: Finding) -> str:
+def _entry(look: Look, finding: Finding) -> str:
     page, parameters = read_address(finding.link)
     shown = html_link(page.file, "See it →", parameters)
+    value, like = finding.among[finding.at], LIKE.get(finding.kind, "heads")
+    form = "+.2f" if finding.kind in ("needed", "in the way", "edge") else ".2f"
+    number = signed(f"{value:,.0f}" if abs(value) >= 100 else format(value, form))
+    apart = f"{finding.stands_out:,.0f} deviations from the median"
+    words = f"{number} among {len(finding.among):,} {like}, {apart}"
+    bars = marked_bars(np.array(finding.among), finding.at, HUES[finding.kind])
+    rest = f"{html.escape(words.removeprefix(number))}. ✓ {difference(finding.check)} {shown}"
     return (
-        f"<li>{html.escape(finding.sentence)}<small>{finding.stands_out:,.0f} deviations from the median; "
-        f"check: largest difference {difference(finding.check)}{shown}</small></li>"
+        f'<li><div class="pictures">{_map(look, parameters)}'
+        f'<img class="bars" src="{bars}" alt="{html.escape(words)}"></div><div>'
+        f"<p>{html.escape(finding.sentence)}</p><small><b>{number}</b>{rest}</small></div></li>"
+    )
+
+
+def _map(look: Look, parameters: Mapping[str, str]) -> str:
+    """The weights of the head that a finding is about; nothing where it is about none."""
+    if "place" not in parameters:
+        return ""
+    attention, head = look.trace.find(parameters["place"]), int(parameters["head"])
+    block = tuple(-(-size // CELLS) for size in attention.sizes[1:])
+    weights = in_blocks(attention, (block[0], block[1]), partial(Attention.weights, head=head))
+    name = html.escape(attention.place.head(head))
+    mask = thumbnail(rows_of(weights))
+    return (
+        f'<span class="frame" role="img" aria-label="Weights of {name}">'
+        f'<i class="map" style="--map:url({mask})"></i></span>'
     )
 
 

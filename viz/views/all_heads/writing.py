@@ -1,19 +1,14 @@
-"""What heads write to the stream: its length, what it adds to a logit, and all heads together through W_O."""
+"""What heads write to the stream: its length, and what it adds to a logit."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
-import streamlit as st
 
 from model.analysis.heads.contributions import (
-    Merged,
     StreamPart,
     logit_check,
-    merged,
     parts_of_logit,
     result_lengths,
     results_check,
@@ -21,17 +16,12 @@ from model.analysis.heads.contributions import (
 from model.analysis.heads.statistics import Family
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
-from model.code.around import map_reads, output_reads
-from model.code.check import within_weights
-from model.code.script import saves
-from model.nn.intervention import UNCHANGED
 from model.nn.places import Place
 from model.serving.engine import Request
-from model.snippets import layers
 from model.trace.trace import Logits
-from viz.elements.one_of import one_listed, one_of
+from model.trace.unproven import NotShownError
+from viz.elements.one_of import one_listed
 from viz.figures.bars import part_bars
-from viz.figures.vectors import merging, merging_of_tokens
 from viz.notation.head_formulas import concatenation, logit
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
@@ -39,13 +29,11 @@ from viz.notation.names import ADDED_BY
 from viz.notation.numbers import difference, led_by, probability, sign_of_sum, signed
 from viz.shell.controls import LISTED
 from viz.shell.model_picker import say_encoder
-from viz.shell.panel import Caption, Check, Code, Formula, Panel, Part, Table
+from viz.shell.panel import Check, Formula, Panel, Part, Table
 from viz.state.look import Look, loaded, traced
-from viz.state.navigation import HOME, view_link
-from viz.state.session import current
-from viz.views.all_heads.choice import choose_family, map_of_heads, name_of, of_heads
+from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
 
-LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts"
+LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts of a logit"
 OFFERED = 8  # likeliest next tokens
 BARS = 16  # single parts that are drawn
 TITLE = "adds to the logit"
@@ -78,26 +66,23 @@ def _parts(request: Request, position: int, token: int) -> tuple[tuple[StreamPar
 
 
 def head_results(look: Look) -> Panel:
-    """Length, effect on one logit, or everything that adds up to it."""
-    prediction = look.trace.prediction
+    """The length of what each head adds, its effect on one logit, or everything that adds up to that."""
+    family, prediction = choose_family(look), look.trace.prediction
     if prediction is None:
         no_logit = (
             "predicts no next token, so there is no logit to add to. The map shows the "
             "lengths of the vectors that its heads write."
         )
-        return _map_of_lengths(look, partial(say_encoder, look, no_logit))
-    shown = one_of("Picture", (EFFECT, PARTS, LENGTH), "all-heads-writes-as")
-    head = name_of(look, (look.place, look.head))
-    view = replace(current(), show="Carries", intervention=UNCHANGED)  # as this page shows the run
-    edges = partial(view_link, HOME, f"What each edge of {head} carries →", view)
+        return _map_of_lengths(look, family, [partial(say_encoder, look, no_logit)])
+    measures = (LENGTH, EFFECT, PARTS)
+    shown = measures[one_listed("Measure", measures, "all-heads-writes-as")]
     if shown == LENGTH:
-        return _map_of_lengths(look, edges)
-    return _effects(look, _which_logit(look, prediction), edges, every_part=shown == PARTS)
+        return _map_of_lengths(look, family, [])
+    return _effects(look, family, _which_logit(look, prediction), every_part=shown == PARTS)
 
 
-def _map_of_lengths(look: Look, more: Part) -> Panel:
-    """The mean length of what each head writes. more: the last part below the picture."""
-    family = choose_family(look)
+def _map_of_lengths(look: Look, family: Family, more: list[Part]) -> Panel:
+    """The mean length of what each head writes. more: below the picture."""
     lengths, apart = _lengths(look.request, family)
     means, heads = lengths.mean(1).astype(np.float64), family.heads(look.trace)
     names = [name_of(look, head) for head in heads]
@@ -109,28 +94,28 @@ def _map_of_lengths(look: Look, more: Part) -> Panel:
         look_for=f"The longest vectors come from {longest}: their mean length is {means.max():.2f}. The "
         f"shortest come from {shortest}: {means.min():.2f}. A head with a sharp pattern of weights "
         "can still write next to nothing.",
-        picture=map_of_heads(
-            look,
-            family,
-            means,
-            quantity="stream",
-            title="mean length",
-            words="length {:.4f}".format,
-        ),
         alt="Mean length of what each head writes.",
-        below=[Formula(concatenation(config)), more],
+        below=[Formula(concatenation(config)), *more],
         check=Check(
             "Check: what the heads write, each through its rows of W_O"
             f"{', together with the bias,' if config.output_bias else ''} adds up to what the "
             f"stream received; the largest difference is {difference(apart)}.",
             apart,
         ),
-        table=Table({"head": names, "mean length": means}),
+        table=Table(table_of(look, heads, {"mean length": means})),
     )
-    return of_heads(panel, look, heads)
+    return of_heads(
+        panel,
+        look,
+        family,
+        means,
+        quantity="stream",
+        title="mean length",
+        words="length {:.4f}".format,
+    )
 
 
-def _effects(look: Look, of: Logit, edges: Part, *, every_part: bool) -> Panel:
+def _effects(look: Look, family: Family, of: Logit, *, every_part: bool) -> Panel:
     """What each head, or each part of the stream, adds to the logit."""
     parts, apart = _parts(look.request, of.position, of.token)
     config, names = look.model.config, [_part_name(look, part) for part in parts]
@@ -139,46 +124,21 @@ def _effects(look: Look, of: Logit, edges: Part, *, every_part: bool) -> Panel:
     leading, _ = led_by(heads, np.array(list(effects.values())), decimals=2)
     together, most = sum(effects.values()), _added(max(effects.values()))
     whole, added = signed(f"{of.value:.2f}"), [_added(together), _added(of.value - together)]
-    below: list[Part] = [Formula(logit(config))]
-    family = None if every_part else choose_family(look)
-    figure: go.Figure | Callable[[], object]
-    if family is None:
-        ranked = sorted(zip(names, parts, strict=True), key=lambda part: -abs(part[1].effect))
-        bars = {name: part.effect for name, part in ranked[:BARS]}
-        if rest := ranked[BARS:]:
-            bars[f"{len(rest)} smaller parts"] = sum(part.effect for _, part in rest)
-        figure = part_bars(list(bars), list(bars.values()), title=TITLE)
-        beta = ", and each norm's β is a separate part" if config.shifts else ""
-        below.append(
-            "The stream is a sum, and the norms on the way to the logit are linear once the "
-            f"{config.norm_law.taken} of each token are fixed at their values in this run. So each summand "
-            "*p* has its own part in the logit; *u* is the row of the output matrix for the token "
-            f"*t*{beta}. This is the **direct effect**: what a head changes in later layers is "
-            "counted there."
-        )
-    elif family.stack != "decoder":
-        figure = partial(
-            st.info,
-            "The heads of the encoder reach the logit only through cross-attention, so their "
-            "effect is part of what the cross-attention heads write. Choose heads of the decoder.",
-        )
-    else:
-        figure = map_of_heads(
-            look,
-            family,
-            np.array([effects[head] for head in family.heads(look.trace)]),
-            quantity="difference",
-            title=TITLE,
-            words=lambda value: f"adds {signed(f'{value:+.4f}')}",
-        )
+    beta = ", and each norm's β is a separate part" if config.shifts else ""
     panel = Panel(
         f"all-heads-{'parts' if every_part else 'effect'}",
         look_for=f"The logit of **{of.label}** is {whole} {sign_of_sum(added, whole)} {added[0]} (all heads "
         f"together) {added[1]} (everything else). The head that adds most is {leading}: {most}.",
-        picture=figure,
         chosen=f"{of.position}-{of.token}-",
         alt="" if every_part else "What each head adds to the logit.",
-        below=[*below, edges],
+        below=[
+            Formula(logit(config)),
+            "The stream is a sum, and the norms on the way to the logit are linear once the "
+            f"{config.norm_law.taken} of each token are fixed at their values in this run. So each summand "
+            "*p* has its own part in the logit; *u* is the row of the output matrix for the token "
+            f"*t*{beta}. This is the **direct effect**: what a head changes in later layers is "
+            "counted there.",
+        ],
         check=Check(
             "Check: the sum of all parts, each passed through the norms with their recorded "
             f"{config.norm_law.taken}, differs from the model's own logit by {difference(apart)}.",
@@ -192,7 +152,26 @@ def _effects(look: Look, of: Logit, edges: Part, *, every_part: bool) -> Panel:
             }
         ),
     )
-    return of_heads(panel, look, () if family is None else family.heads(look.trace))
+    if every_part:
+        ranked = sorted(zip(names, parts, strict=True), key=lambda part: -abs(part[1].effect))
+        bars = {name: part.effect for name, part in ranked[:BARS]}
+        if rest := ranked[BARS:]:
+            bars[f"{len(rest)} smaller parts"] = sum(part.effect for _, part in rest)
+        return replace(panel, picture=part_bars(list(bars), list(bars.values()), title=TITLE))
+    if family.stack != "decoder":
+        raise NotShownError(
+            "The heads of the encoder reach the logit only through cross-attention, so their "
+            "effect is part of what the cross-attention heads write. Choose heads of the decoder."
+        )
+    return of_heads(
+        panel,
+        look,
+        family,
+        np.array([effects[head] for head in family.heads(look.trace)]),
+        quantity="difference",
+        title=TITLE,
+        words=lambda value: f"adds {signed(f'{value:+.4f}')}",
+    )
 
 
 def _added(value: float) -> str:
@@ -235,121 +214,3 @@ def _part_name(look: Look, part: StreamPart) -> str:
     where = "the embedding" if place.layer is None else f"{ADDED_BY[place.kind]} {place.layer}"
     before = {"bias": "bias of ", "norm": "β of the norm after "}.get(part.kind, "")
     return f"{before}{where}"
-
-
-OWN, IDENTITY = "The model's", "The identity"
-FITTING = 24  # tokens of a sentence that is drawn whole
-WHOLE = "The whole sentence"
-
-
-def through_output(look: Look) -> Panel:
-    """All heads of a layer put together: their outputs side by side, times W_O, and what the layer writes. Of
-    one token, or of the whole sentence where it fits."""
-    queries, _ = look.labels
-    names = numbered_labels(queries, LISTED)
-    names += [WHOLE] if len(queries) <= FITTING else []
-    token = one_listed(
-        "Token",
-        names,
-        f"all-heads-merged-{len(names)}",
-        first=min(current().query, len(queries) - 1),
-    )
-    matrix = one_of("W_O", (OWN, IDENTITY), "all-heads-w-o")
-    whole = token == len(queries)
-    rows = slice(None) if whole else slice(token, token + 1)
-    own = together = merged(look.model, look.trace, look.place, rows)
-    notes: list[Part] = []
-    if matrix == IDENTITY:
-        try:
-            together = own.by_identity()
-        except ValueError as refusal:
-            notes.append(partial(st.info, str(refusal)))
-    groups = look.attention.vectors[1].shape[0]
-    if whole:
-        figure = merging_of_tokens(together.outputs, together.total, tokens=queries, groups=groups)
-        columns = dict(zip(names, together.total, strict=False))
-    else:
-        bias = {"+ bias": together.bias} if together.bias.any() else {}
-        sums = bias | {"= sum": together.total[0], "recorded": together.recorded[0]}
-        figure = merging(
-            together.outputs[:, 0],
-            together.written[:, 0],
-            sums,
-            groups=groups,
-            chosen=look.head,
-        )
-        columns = {f"head {head}": written[0] for head, written in enumerate(together.written)}
-        columns |= {"bias": together.bias, "sum": together.total[0], "recorded": own.recorded[0]}
-    return Panel(
-        "all-heads-merged",
-        look_for=_look(look, together, by_identity=together is not own, whole=whole),
-        picture=figure,
-        chosen=f"{look.place}-{look.head}",
-        beside=[
-            *notes,
-            Caption(
-                "What if W_O changed nothing? As the identity it leaves the numbers of each head in their "
-                "places."
-            ),
-            Formula(concatenation(look.model.config)),
-            Caption(_shapes(look, own, groups)),
-        ],
-        check=Check(
-            "Check: the heads' outputs side by side, times "
-            f"W_O{', plus its bias' if own.bias.any() else ''}, differ from what this sub-layer "
-            f"added to the stream by at most {difference(own.check)}.",
-            own.check,
-        ),
-        code=_code(look, own, 0 if whole else token),
-        table=Table(columns, index="dimension"),
-    )
-
-
-def _look(look: Look, together: Merged, *, by_identity: bool, whole: bool) -> str:
-    heads, _, width = together.outputs.shape
-    names = [name_of(look, (look.place, head)) for head in range(heads)]
-    lengths = np.linalg.norm(together.written, axis=-1).mean(-1).astype(np.float64)
-    longest, _ = led_by(names, lengths, decimals=2)
-    framed = "" if whole else f" The frame is around the chosen head, {names[look.head]}."
-    if by_identity:
-        apart = np.linalg.norm(together.total - together.recorded, axis=-1).mean()
-        return (
-            f"As if W_O were the identity, each head would write to its own {width} numbers only, and the "
-            f"sum would be the outputs side by side. It lies {apart:.2f} from what the layer really wrote, "
-            f"whose length is {np.linalg.norm(together.recorded, axis=-1).mean():.2f}."
-        )
-    return (
-        f"Side by side each of the {heads} heads has {width} places of its own. Through W_O every head "
-        f"writes to all {len(together.bias)} numbers of the stream, and their sum is what the layer writes. "
-        f"The longest vector here comes from {longest}: length {lengths.max():.2f}.{framed}"
-    )
-
-
-def _shapes(look: Look, together: Merged, groups: int) -> str:
-    heads, _, width = together.outputs.shape
-    words = (
-        f"W_V of a head turns {look.model.config.d_model} numbers into {width}, so no identity can take its "
-        f"place. W_O has {heads * width} rows, {width} for each head."
-    )
-    if groups < heads:
-        words += (
-            f" The {heads} heads share {groups} heads of keys and values: heads of one colour mix the same "
-            "values, each with its own weights and its own rows of W_O."
-        )
-    return words
-
-
-def _code(look: Look, together: Merged, token: int) -> Code:
-    attention, has_bias = look.attention, bool(together.bias.any())
-    heads, queries, width = attention.output.shape
-    is_saved = saves(look.model, f"{within_weights(attention)}output.weight")
-    return Code(
-        layers.concatenation(attention, len(together.bias), bias=has_bias),
-        given={
-            "output": f"({heads}, {queries}, {width}): of each head",
-            "w": "(the layer's weights by name)",
-        },
-        cell={"query": token, "dimension": 0},
-        value=float(together.total[0, 0]),
-        reads=(*output_reads(attention), map_reads(look.model, attention)) if is_saved else None,
-    )

@@ -52,7 +52,8 @@ def model_as_code(look: Look) -> None:
         if weights is not None:  # for the scripts of single stages
             _offer_weights(look, weights)
         return
-    code, side = st.columns([7, 3], gap="large")
+    with st.container(horizontal=True, gap="large", key="model-as-code"):
+        code, side = st.container(key="listing"), st.container(key="listing-side")
     link = _link()
     with code:
         st.html(STYLE)

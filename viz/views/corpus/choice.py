@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from model.loading.registry import may_be_linked, models
 from model.profile.corpus import cut
 from model.profile.corpus_profile import Profile, open_profile
 from model.profile.run import WINDOW
-from model.profile.shipped import model_and_step, profile_of, shipped_profiles
+from model.profile.shipped import made, model_and_step, profile_of, shipped_profiles
 from model.profile.slices import window_by_window
 from model.profile.sums import Sums
 from model.profile.tables import ProfileScope
@@ -28,7 +28,6 @@ from model.system.settings import settings
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell.background import Passes
-from viz.shell.panel import Panel
 from viz.state.engine import engine, visitor
 from viz.state.look import Look, loaded
 from viz.state.session import change_view, current
@@ -135,14 +134,12 @@ def _own_runs() -> dict[str, ProfileKey]:
     return keys
 
 
-PROFILE, BESIDE = "profile", "beside"  # keys of widgets, and the link's parameters
-ALONE = "nothing beside it"
+PROFILE = "profile"  # key of a widget, and the link's parameter
+OVER, OWN = "Over a corpus", "Your corpus"  # the names that links say
 _FOLDERS, _TYPED = "corpus-folders", "corpus-folder"  # session state: opened ones; what is typed
 _REFUSED = "corpus-folder-refused"
-_FOLLOWED = "corpus-followed-model"  # session state: the model that the choice was last brought to
 FOLDERS_KEPT = 8
 COMMAND = Profile.__module__.rpartition(".")[0]  # as this package is called here
-WIDTH = 260  # pixels of a list of profiles
 
 
 @dataclass(frozen=True)
@@ -155,82 +152,45 @@ class Source:
     own: Profile | None = None
 
     @property
+    def text(self) -> str:
+        """What it was made over, in words where that is known."""
+        with suppress(OSError, ValueError):
+            if self.folder is not None:
+                return made(self.folder).text
+        return self.profile.about.corpus_name
+
+    @property
     def profile(self) -> Profile:
         """Raises ValueError for a folder that cannot be read any more."""
         return self.own or _open(self.folder or Path())
 
 
-def sources() -> Mapping[str, Source]:
-    """All by their titles: those that ship, the visitor's own, and folders that were opened here."""
-    shipped = {}
-    for name, folder in shipped_profiles().items():
-        model, step = model_and_step(name)
+def sources(name: str) -> Mapping[str, Source]:
+    """Those of a model by their titles: they ship, are the visitor's own, or lie in an opened folder."""
+    found = []
+    for file, folder in shipped_profiles().items():
+        model, step = model_and_step(file)
         title = models.short_title(model) + ("" if step is None else f" after {step} steps")
-        shipped[title] = Source(title, model, folder)
-    own, opened = {}, {}
+        found.append(Source(title, model, folder))
     for title, key in _own_runs().items():  # those that are still kept and have a window at least
         run = runs().known(key)
         if run is not None and run.found is not None and run.ended.is_set():
             profile = run.found.profile
-            own[title] = Source(title, profile.about.model, own=profile)
+            found.append(Source(title, profile.about.model, own=profile))
     if settings().folders:  # for somebody at this computer
-        for folder in st.session_state.get(_FOLDERS, ()):
-            title = f"folder {Path(folder).name}"
-            opened[title] = Source(title, _open(Path(folder)).about.model, Path(folder))
-    return {**shipped, **own, **opened}
+        for folder in map(Path, st.session_state.get(_FOLDERS, ())):
+            found.append(Source(f"folder {folder.name}", _open(folder).about.model, folder))
+    return {one.title: one for one in found if one.model == name}
 
 
-def choose(known: Mapping[str, Source]) -> list[Source]:
-    """The profile that is shown and the one beside it, if any."""
+def choose(known: Mapping[str, Source]) -> Source:
+    """The profile that is shown; a choice only where there are several."""
     titles = list(known)
-    _follow_model(known)
-    first = st.selectbox(
-        "Profile",
-        titles,
-        key=PROFILE,
-        bind="query-params",
-        label_visibility="collapsed",
-        on_change=_open_model,
-        args=(known,),
-        width=WIDTH,
-    )
-    others = [ALONE, *(title for title in titles if title != first)]
-    if st.session_state.get(BESIDE, ALONE) not in others:
-        st.session_state[BESIDE] = ALONE
-    second = st.selectbox(
-        "Beside it",
-        others,
-        key=BESIDE,
-        bind="query-params",
-        label_visibility="collapsed",
-        width=WIDTH,
-    )
-    return [known[title] for title in (first, second) if title in known]
-
-
-def _follow_model(known: Mapping[str, Source]) -> None:
-    """Where another model was opened, its profile is shown, if there is one."""
-    model = current().model
-    arrives = PROFILE not in st.session_state and st.query_params.get(PROFILE) not in known
-    moved = st.session_state.get(_FOLLOWED, model) != model
-    st.session_state[_FOLLOWED] = model
-    shown = known.get(st.session_state.get(PROFILE, ""))
-    if (arrives or moved) and (shown is None or shown.model != model):
-        fitting = [title for title, source in known.items() if source.model == model]
-        st.session_state[PROFILE] = fitting[0] if fitting else next(iter(known))
-    elif st.session_state.get(PROFILE, next(iter(known))) not in known:
-        st.session_state[PROFILE] = next(iter(known))
-
-
-def _open_model(known: Mapping[str, Source]) -> None:
-    """The sentence is read by the model that the profile is of, if that can read it."""
-    chosen = known.get(st.session_state[PROFILE])
-    if chosen is None or not may_be_linked(chosen.model):
-        return
-    with suppress(ValueError):
-        loaded(chosen.model).tokens(current().text)
-        st.session_state[_FOLLOWED] = chosen.model
-        change_view(replace(current(), model=chosen.model))
+    if st.session_state.get(PROFILE, titles[0]) not in known:
+        st.session_state[PROFILE] = titles[0]
+    if len(titles) == 1:
+        return known[titles[0]]
+    return known[st.selectbox("Profile", titles, key=PROFILE, bind="query-params")]
 
 
 def _take_folder() -> None:
@@ -246,7 +206,9 @@ def _take_folder() -> None:
     st.session_state[_FOLDERS] = [*opened, folder][-FOLDERS_KEPT:]
     st.session_state[_TYPED] = ""
     st.session_state[PROFILE] = f"folder {Path(folder).name}"
-    change_view(replace(current(), show=""))  # the heads
+    model = _open(Path(folder)).about.model
+    view = replace(current(), show=OVER)
+    change_view(replace(view, model=model) if may_be_linked(model) else view)
 
 
 def _open(folder: Path) -> Profile:
@@ -269,41 +231,34 @@ EVERY = 0.5  # seconds between two looks at a run
 MINUTE = 60.0
 
 
-def own_text(look: Look) -> Panel:
-    """A text of the visitor's, of which a profile is made."""
-    return Panel("corpus-own", picture=partial(_own_text, look))
-
-
-def _own_text(look: Look) -> None:
-    """The text, how long its profile will take, and the run; and the box for a folder on this computer, where
-    its owner sits before it."""
+def own_text(look: Look) -> None:
+    """A text of the visitor's, of which a profile is made: how long that takes, and the run; and the box for
+    a folder on this computer, where its owner sits before it."""
     dropped = ", or drop a small file" if settings().trace_files else ""
     st.markdown(
         f"Type or paste a text{dropped}: at most {MOST // 1000} kB. The open model, "
         f"**{plain(look.title)}**, reads it in windows of at most {window_of(look.model)} tokens. "
         "Nobody else sees your text or its profile, and nothing is written to disk."
     )
-    typed, file = st.columns([3, 2], gap="large")
-    typed.text_area("Your text", key=TEXT, height=140, max_chars=MOST, persist_state="session")
+    st.text_area("Your text", key=TEXT, height=140, max_chars=MOST, persist_state="session")
     if settings().trace_files:
-        file.file_uploader("Or a file of text in UTF-8", ["txt", "md"], key=FILE, max_upload_size=1)
-    file.toggle("Each line is a text of its own", key=LINES)
+        st.file_uploader("Or a file of text in UTF-8", ["txt", "md"], key=FILE, max_upload_size=1)
+    st.toggle("Each line is a text of its own", key=LINES)
     st.button("How long will it take?", key="corpus-measure", on_click=_measure, args=(look,))
     if refusal := st.session_state.pop(REFUSAL, None):
-        st.error(plain(refusal))
+        st.markdown(plain(refusal))
     plan: Plan | None = st.session_state.get(PLAN)
     if plan is not None:
         st.fragment(_run, run_every=EVERY if _is_under_way(plan) else None)(plan)
     if not settings().folders:  # somebody at this computer has them
         return
-    st.divider()
     st.markdown(
         "A longer text is for the command, which can share the work among processes or machines: "
         f"`python -m {COMMAND} MODEL TEXT.txt -o FOLDER`"
     )
     st.text_input("Open a folder that the command has written", key=_TYPED, on_change=_take_folder)
     if refused := st.session_state.pop(_REFUSED, None):
-        st.error(plain(refused))
+        st.markdown(plain(refused))
 
 
 def _measure(look: Look) -> None:
@@ -350,7 +305,7 @@ def _run(plan: Plan) -> None:
 
 def _offer(plan: Plan, run: ProfileRun | None) -> None:
     if run is not None and run.refusal:
-        st.error(plain(run.refusal))
+        st.markdown(plain(run.refusal))
     windows, tokens = counted(len(plan.windows), "window"), counted(plan.tokens, "token")
     st.markdown(
         f"{windows}, {tokens}: **about {_time(plan.seconds)}**, measured on the first windows, as long as "
@@ -380,11 +335,11 @@ def _ended(plan: Plan, run: ProfileRun) -> None:
     skipped = len(found.profile.about.skipped)
     left_out = f" {counted(skipped, 'window')} could not be read." if skipped else ""
     if run.state == "done":
-        st.success(f"Done: {counted(found.done, 'window')}.{left_out}")
+        st.markdown(f"Done: {counted(found.done, 'window')}.{left_out}")
     else:
-        st.info(f"Stopped: the profile is of {found.done} of {found.total} windows.{left_out}")
+        st.markdown(f"Stopped: the profile is of {found.done} of {found.total} windows.{left_out}")
     if run.refusal:
-        st.error(plain(run.refusal))
+        st.markdown(plain(run.refusal))
     with st.container(horizontal=True):
         st.button(
             "Show its heads", type="primary", key="corpus-show", on_click=_show, args=(title,)
@@ -414,7 +369,7 @@ def _start(plan: Plan) -> None:
 
 def _show(title: str) -> None:
     st.session_state.update({PROFILE: title, _SHOWS: True})
-    change_view(replace(current(), show=""))
+    change_view(replace(current(), show=OVER))
 
 
 def _time(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """What the browser gets of some examples: the tokens around each, its weights as far as known, and a link."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,16 +10,21 @@ import pandas as pd
 from model.nn.places import Head, head_label
 from model.serving.engine import Request
 from model.trace.records import Token
-from viz.explorer.packing import packed
+from viz.explorer.packing import Json, packed
 from viz.notation.labels import token_label
+from viz.notation.theme import MASKED, QUANTITIES
 from viz.state.link import View, address, opening_link
 from viz.state.look import traced
-from viz.views.corpus.message import THEME
+from viz.state.navigation import HOME, entry
 
 if TYPE_CHECKING:
     from model.profile.corpus_profile import Profile
     from model.run.model import Model
 
+THEME: Json = {
+    "quantities": {name: asdict(QUANTITIES[name]) for name in ("weight", "query", "key")},
+    "masked": MASKED,
+}
 AROUND = 6  # tokens that are shown on both sides of query and key
 LETTERS = 24  # of a token
 SEARCHED = 8  # examples that a search finds
@@ -136,7 +141,7 @@ def _drawn(one: CorpusExample, model: "Model", *, runs: bool, opens: bool) -> Ma
         "left": 0.0 if row is None or weights is None else max(0.0, sum(weights) - sum(row)),
         "said": f"{labels[query]} → {labels[key]}",
         "scored": one.scored,
-        "href": address("/", opening_link(view)) if opens else "",
+        "href": address(f"/{entry(HOME).address}", opening_link(view)) if opens else "",
     }
 
 

@@ -1,40 +1,38 @@
-"""What the page "Heads over a corpus" shows of one or two profiles, beside the visitor's sentence."""
+"""What a profile says of heads: one number of each over a corpus, and of one head its place among all weights
+and its strongest examples."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
 import numpy as np
 import streamlit as st
 
-from model.loading.registry import may_be_linked, models
 from model.nn.places import Head, head_label
-from model.profile.battery import BY_NAME
 from model.profile.corpus_profile import Between, Profile
 from model.profile.examples import CRITERIA
-from model.profile.projection import FEATURES
 from model.profile.shipped import weights_of
 from model.trace.arrays import Array
 from model.trace.records import Attention
-from model.trace.unproven import NotShownError
-from viz.elements.one_of import one_of
+from viz.elements.one_of import one_listed, one_of
 from viz.explorer.bundle import BUNDLED
-from viz.notation.head_labels import NOTES, verdicts_in_words
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import counted
-from viz.shell.panel import Caption, Panel, Part
+from viz.notation.numbers import counted, led_by, signed
+from viz.notation.theme import QuantityName
+from viz.shell.panel import Caption, Panel, Part, Table
 from viz.state.look import Look, labels_of, loaded
-from viz.state.session import change_view, current
-from viz.views.corpus import examples, message
-from viz.views.corpus.choice import Source, choose, sources
+from viz.state.navigation import page_link
+from viz.state.session import current
+from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
+from viz.views.all_heads.patterns import grid
+from viz.views.corpus import examples
+from viz.views.corpus.choice import OWN, Source, choose, own_text, sources
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
-_CHOSEN, _START = "corpus-head", "corpus-first-head"  # session state: a profile's title -> its head
 TITLES = {
     "weight": "Largest weight",
     "carried": "Most carried",
@@ -43,111 +41,135 @@ TITLES = {
 }
 UNITS = {"carried": "carried", "effect": "effect"}
 ALL = "of all heads"  # whose examples are searched
-# Map, table and card of all heads, and the examples of one, are drawn in the browser. A click is answered
-# there; Python is told of it, and sends the examples of the chosen head.
+# The examples of a head are drawn in the browser.
 _SCRIPT = (BUNDLED / "corpus.js").read_text(encoding="utf-8")
 _STYLE = (BUNDLED / "corpus.css").read_text(encoding="utf-8").replace("}", "}\n")
-_map, _examples_list = (
-    st.components.v2.component(
-        f"corpus_{part}",
-        html=f'<section class="corpus" data-part="{part}" data-ready="false"></section>',
-        css=_STYLE,
-        js=_SCRIPT,
-    )
-    for part in ("map", "examples")
+_examples_list = st.components.v2.component(
+    "corpus_examples",
+    html='<section class="corpus" data-ready="false"></section>',
+    css=_STYLE,
+    js=_SCRIPT,
 )
-HEADS, OWN = "Heads", "A text of yours"  # the views
 OTHERS = "This profile is of other weights than the model of this name has now."
 WeightCell = tuple[int, int]
 
 
-def heads(look: Look) -> Panel:
-    """The map, the table and one head's card; then the visitor's sentence and the head's examples."""
-    known = sources()
-    if not known:
-        raise NotShownError(
-            f"No profile ships with this copy. Make one of a text of yours under “{OWN}”."
-        )
-    shown = choose(known)
-    profiles, titles = [source.profile for source in shown], tuple(source.title for source in shown)
-    start = _start(titles, profiles[0])
-    chosen, at, head = st.session_state.get(_CHOSEN, ((), 0, 0))
-    if chosen != titles:
-        at, head = 0, start
-    profile, name = profiles[at], profiles[at].sums.heads[head]
-    block = _block(titles, tuple(profiles), start)
-    if is_of(profile, look.model):
-        sentence: Part = beside_sentence(look, profile, name)
-    else:
-        same = look.model.address == profile.about.model
-        theirs = plain(models.short_title(profile.about.model))
-        sentence = Caption(
-            f"Your sentence is read by {plain(look.title)}, and this profile is of "
-            f"{'other weights of it' if same else theirs}: they cannot be compared."
-        )
-    return Panel(
-        "corpus",
-        picture=partial(heads_map, block, partial(_take, titles, profiles)),
+@dataclass(frozen=True)
+class CorpusMeasure:
+    """A number of every head in a profile: what it means, and how it is coloured."""
+
+    name: str  # of its column
+    title: str
+    meaning: str
+    quantity: QuantityName = "weight"
+
+
+MEASURES = (
+    CorpusMeasure(
+        "induction", "Induction", "the weight on what followed an earlier occurrence of the token"
+    ),
+    CorpusMeasure("previous", "Previous token", "the weight on the token before"),
+    CorpusMeasure("first", "First token", "the weight on the first token of the window"),
+    CorpusMeasure("same", "Same token", "the weight on other occurrences of the same token"),
+    CorpusMeasure("self", "Itself", "the weight on the token itself"),
+    CorpusMeasure("next", "Next token", "the weight on the token after"),
+    CorpusMeasure("punctuation", "Punctuation", "the weight on punctuation"),
+    CorpusMeasure("delimiter", "Special tokens", "the weight on special tokens and line breaks"),
+    CorpusMeasure("entropy", "Entropy", "the entropy of a row, in nats", "score"),
+    CorpusMeasure(
+        "distance", "Distance", "the distance from query to key by weight, in tokens", "score"
+    ),
+    CorpusMeasure(
+        "carried",
+        "Carried",
+        "the sum of weight times the length of the value through W_O",
+        "stream",
+    ),
+    CorpusMeasure(
+        "effect",
+        "Effect",
+        "the direct effect on the logit of the token that comes next",
+        "difference",
+    ),
+)
+
+
+def over_corpus(look: Look) -> Panel:
+    """One number of each head, as a mean over all rows of a corpus that could give it."""
+    family = choose_family(look)
+    source = choose(sources(look.model.address))
+    profile = source.profile
+    table, heads = profile.heads.set_index(["layer", "head"]), family.heads(look.trace)
+    rows = table.reindex(list(heads))
+    known = [one for one in MEASURES if rows[one.name].notna().any()]
+    titles = [one.title for one in known]
+    measure = known[one_listed("Measure", titles, f"corpus-measure-{len(known)}")]
+    values = rows[measure.name].to_numpy(float)
+    ranked = np.nan_to_num(values, nan=-np.inf)
+    leading, several = led_by([name_of(look, head) for head in heads], ranked, decimals=2)
+    most = np.nanmax(values)
+    about = profile.about
+    counts = (
+        f"{plain(source.text)}: {counted(profile.sums.windows, 'window')} of at most {about.window} "
+        f"tokens, {counted(profile.sums.tokens, 'token')}"
+    )
+    by = f", computed by {plain(', '.join(about.versions))}" if about.versions else ""
+    below: list[Part] = [
+        Caption(f"{counts}{by}. A head without a number had no row that could give it.")
+    ]
+    if not is_of(profile, look.model):
+        below.insert(0, OTHERS)
+    panel = Panel(
+        f"corpus-{measure.name}",
+        look_for=f"Over {counted(profile.sums.tokens, 'token')}, {measure.meaning} is largest in {leading}: "
+        f"{most:.2f}{' each' if several else ''}.",
+        chosen=f"{source.title}-{measure.name}-",
+        alt=f"{measure.title} of every head over the corpus; highest {most:.2f}.",
         below=[
-            sentence,
-            partial(_examples, shown[at], profile, name),
-            partial(_explain, shown, profiles),
+            *below,
+            partial(page_link, "pages/all_heads.py", "Profile a text of yours →", show=OWN),
         ],
+        table=Table(
+            table_of(look, heads, {one.title: rows[one.name].to_numpy(float) for one in known})
+        ),
+    )
+    return of_heads(
+        panel,
+        look,
+        family,
+        values,
+        quantity=measure.quantity,
+        title=f"mean of {measure.title.lower()}",
+        words=lambda value: (
+            "no number" if np.isnan(value) else f"{measure.title.lower()}: {signed(f'{value:.4f}')}"
+        ),
     )
 
 
-def heads_map(block: bytes, chosen: Callable[[int, int], object]) -> None:
-    """Draws map, table and card of `message`. chosen: takes the profile and the head that was clicked."""
-    key = "corpus-map"
-
-    def take() -> None:
-        match st.session_state[key].get("chosen"):
-            case {"profile": int(at), "head": int(head)}:
-                chosen(at, head)
-
-    _map(key=key, data=block, on_chosen_change=take)
+def own_corpus(look: Look) -> Panel:
+    """The heads, and beside them a text of the visitor's, of which a profile is made."""
+    return replace(
+        grid(look),
+        look_for="A profile counts what every head does over a whole text, and not on one sentence only.",
+        beside=[partial(own_text, look)],
+    )
 
 
-@lru_cache(maxsize=4)
-def _block(titles: tuple[str, ...], profiles: tuple[Profile, ...], start: int) -> bytes:
-    shown = [
-        message.ShownProfile(title, profile, labels_of_heads(profile))
-        for title, profile in zip(titles, profiles, strict=True)
-    ]
-    return message.message(shown, start)
-
-
-def labels_of_heads(profile: Profile) -> tuple[message.Label | None, ...]:
-    """The name of each head that has one, as `Profile.label` gives it, with both verdicts."""
-    best: dict[Head, message.Label] = {}
-    for row in profile.given.to_dict("records"):
-        kind = BY_NAME[row["label"]]
-        note = NOTES.get(row["does"], "") if kind.does and not row["earned"] else ""
-        label = message.Label(kind.title, verdicts_in_words(row), note)
-        best.setdefault((row["layer"], row["head"]), label)
-    return tuple(best.get(head) for head in profile.sums.heads)
-
-
-def _start(titles: tuple[str, ...], profile: Profile) -> int:
-    """The head that is chosen at first: the view's, where the profile has it. It stays while the same
-    profiles are shown, so that their message is sent once."""
-    kept, start = st.session_state.get(_START, ((), 0))
-    if kept != titles:
-        here, heads = (current().place, current().head), profile.sums.heads
-        start = heads.index(here) if here in heads else 0
-        st.session_state[_START] = titles, start
-        st.session_state.pop(_CHOSEN, None)
-    return int(start)
-
-
-def _take(titles: tuple[str, ...], profiles: Sequence[Profile], at: int, head: int) -> None:
-    """Keeps the head that was clicked. The rest of the app follows, where it is one of the open model's."""
-    if not (0 <= at < len(profiles) and 0 <= head < len(profiles[at].sums.heads)):
-        return
-    st.session_state[_CHOSEN] = titles, at, head
-    if profiles[at].about.model == current().model:
-        place, number = profiles[at].sums.heads[head]
-        change_view(replace(current(), place=place, head=number))
+def examples_of(look: Look) -> list[Part]:
+    """Of the chosen head: its weight among all over a corpus, and its examples there. Nothing for a model
+    without a profile."""
+    known, head = sources(look.model.address), (look.place, look.head)
+    if not known:
+        return []
+    source = choose(known)
+    profile = source.profile
+    if head not in profile.sums.heads:
+        return []
+    title = f"**Over a corpus:** {counted(profile.sums.tokens, 'token')} of {plain(source.text)}"
+    parts: list[Part] = [title, partial(_examples, source, profile, head)]
+    if is_of(profile, look.model):
+        parts.insert(0, beside_sentence(look, profile, head))
+    return parts
 
 
 def _examples(source: Source, profile: Profile, head: Head) -> None:
@@ -164,9 +186,6 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
             width=280,
         )
         everywhere = st.toggle(ALL, key="corpus-everywhere") if typed else False
-    if not may_be_linked(source.model):
-        st.caption(f"{plain(source.model)} is not on this computer, so its tokens cannot be shown.")
-        return
     model, name = loaded(source.model), head_label(head)
     chance: list[examples.CorpusExample] = []
     if wanted := typed.strip():
@@ -218,33 +237,6 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
 def is_of(profile: Profile, model: "Model") -> bool:
     """Whether a profile is of the weights that a model has."""
     return bool(model.runs) and weights_of(ref(model)) == profile.about.weights
-
-
-def _explain(shown: Sequence[Source], profiles: Sequence[Profile]) -> None:
-    counts = []
-    for source, profile in zip(shown, profiles, strict=True):
-        counts.append(
-            f"**{plain(source.title)}**: {plain(profile.about.corpus_name)}, "
-            f"{counted(profile.sums.windows, 'window')} of at most {profile.about.window} tokens, "
-            f"{counted(profile.sums.tokens, 'token')}"
-        )
-        if versions := profile.about.versions:
-            counts[-1] += f", computed by {plain(', '.join(versions))}"
-    with st.expander("What was counted, and what the map shows", key="corpus-explained"):
-        st.markdown(
-            f"""
-{"; ".join(counts)}.
-
-- **A label** has two verdicts, both on prompts of known structure: where the head looks, and what becomes of
-  the right next token's logit without it. A head can look at a name and make it less likely.
-- **The map** has the two directions in which the heads differ most (principal components). Each of these
-  {len(FEATURES)} numbers counts alike, with mean 0 and variance 1 over all heads: {", ".join(FEATURES)}.
-  Where a head lacks a number it has the mean. Two profiles share one map.
-- **The table** has means over all rows that could give the number. “–”: no row could.
-- **The mean map** divides each window into 16 × 16 parts.
-- **The curve** joins far distances in groups, and shows the mean weight at one distance of each group.
-"""
-        )
 
 
 def beside_sentence(look: Look, profile: Profile, head: Head) -> str:

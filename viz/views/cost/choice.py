@@ -1,9 +1,8 @@
 """Which sizes are counted: this sentence in its model, a known model, or the reader's own."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial
 
 import streamlit as st
 
@@ -11,13 +10,11 @@ from model.analysis.cost.operations import Lengths, lengths_of
 from model.nn.config import TransformerConfig
 from model.worked.heads import LONG_WALK, SHORT_WALK
 from model.worked.notes import INTRODUCTION
-from viz.notation.markdown import plain
-from viz.shell.panel import Caption, Panel, PanelView, refusals
 from viz.state import url
 from viz.state.look import Look
 
 SizeNumbers = tuple[int, ...]  # in the order of FIELDS
-_STATE, _PARAMETER = "cost-sizes", "cost-numbers"
+_STATE, _PARAMETER, _LENGTH = "cost-sizes", "cost-numbers", "cost-length"
 SENTENCE = "This sentence"
 GPT2_CONFIG = TransformerConfig("decoder", 50_257, 1_024, 768, 12, decoder_layers=12,
                                 d_mlp=3_072, activation="gelu_tanh")  # fmt: skip
@@ -108,31 +105,13 @@ def _sizes(preset: ChosenSizes, numbers: SizeNumbers) -> ChosenSizes:
     )
 
 
-def with_sizes(view: Callable[[Look, ChosenSizes, bool], Panel]) -> PanelView:
-    """The view with the controls of the sizes before its own, and what they are beside its picture.
-
-    view: gets the sizes, and whether they are exactly those of the run on the page.
-    """
-
-    @wraps(view)
-    def drawn(look: Look) -> Panel:
-        with refusals(), st.popover("Sizes"):
-            sizes, own = _choose_sizes(look)
-        panel = view(look, sizes, own)
-        listed = ", ".join(
-            f"{label.lower()} {number:,}"
-            for label, number in zip(FIELDS, sizes.numbers, strict=True)
-        )
-        note = Caption(plain(f"{sizes.note} Sizes: {listed}."))
-        return replace(panel, beside=[*panel.beside, note])
-
-    return drawn
+LENGTHS = tuple(2**power for power in range(17))
 
 
-def _choose_sizes(look: Look) -> tuple[ChosenSizes, bool]:
-    """A known model, and one control for each number. Changed numbers are kept, in the link too, until the
-    preset changes; then the controls get those of the new one. Raises ValueError for sizes that fit no
-    transformer."""
+def choose_sizes(look: Look) -> tuple[ChosenSizes, bool]:
+    """The sizes that are counted, and whether they are exactly those of the run on the page. A known model, a
+    slider for the length, and a box for each other number. Changed numbers are kept, in the link too, until
+    the preset changes. Raises ValueError for sizes that fit no transformer."""
     name: str = st.selectbox(
         "Sizes of",
         (SENTENCE, *PRESETS),
@@ -145,24 +124,38 @@ def _choose_sizes(look: Look) -> tuple[ChosenSizes, bool]:
     preset = own if name == SENTENCE else PRESETS[name]
     given = preset.numbers
     basis = (name, preset.config, preset.lengths)
-    opened, numbers = st.session_state.get(_STATE, (None, ()))
+    state = st.session_state
+    opened, numbers = state.get(_STATE, (None, ()))
     if opened != basis:
         numbers = _linked(given) if opened is None else given
-    boxes, chosen = st.columns(2, gap="small") * (len(FIELDS) // 2), list[int]()
-    for (label, most), number, box in zip(FIELDS.items(), numbers, boxes, strict=True):
-        key = f"cost-{label.lower()}"
-        if opened != basis or key not in st.session_state:  # it was away
-            st.session_state[key] = number
-        chosen.append(int(box.number_input(label, 1, most, step=1, key=key)))
-    numbers = tuple(chosen)
-    st.session_state[_STATE] = (basis, numbers)
+    keys = [f"cost-{label.lower()}" for label in FIELDS]
+    for key, number in zip(keys, numbers, strict=True):
+        if opened != basis or key not in state:  # it was away
+            state[key] = number if key == _LENGTH else f"{number}"
+    lengths = sorted({*LENGTHS, given[1], state[_LENGTH]})
+    length = st.select_slider("Length n", lengths, format_func="{:,}".format, key=_LENGTH)
+    with st.popover("Other sizes"):
+        boxes = st.columns(2, gap="small") * len(FIELDS)
+        written = [
+            str(length) if key == _LENGTH else box.text_input(label, key=key)
+            for label, key, box in zip(FIELDS, keys, boxes, strict=False)
+        ]
+        forget = partial(state.__setitem__, _STATE, ("forgotten", ()))
+        st.button("Reset these sizes", key="cost-back", on_click=forget)
+    numbers = tuple(map(_whole, written, FIELDS, FIELDS.values()))
+    state[_STATE] = (basis, numbers)
     if numbers == given:
         url.say({}, {_PARAMETER})
         return preset, preset == own
     url.say({_PARAMETER: "-".join(map(str, numbers))}, {_PARAMETER})
-    forget = partial(st.session_state.__setitem__, _STATE, ("forgotten", ()))
-    st.button("Reset these sizes", key="cost-back", on_click=forget)
     return replace(_sizes(preset, numbers), note=f"These sizes differ from: {name}."), False
+
+
+def _whole(written: str, label: str, most: int) -> int:
+    digits = written.replace(",", "").strip()
+    if not re.fullmatch("[0-9]{1,8}", digits) or not 1 <= int(digits) <= most:
+        raise ValueError(f"{label} is a whole number from 1 to {most:,}.")
+    return int(digits)
 
 
 def _linked(given: SizeNumbers) -> SizeNumbers:

@@ -1,27 +1,23 @@
-"""What a model costs: the shape after every operation, its parameters, memory, operations, how they grow with
-the length, and the time of both ways of attention on this machine."""
+"""What a model costs: vectors and tables of pairs to scale, parameters, memory, operations and measured time,
+and how each grows with the length of the text."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isclose
-from typing import TypeVar
 
-import pandas as pd
 import streamlit as st
 
 from model.analysis.cost.cost import (
     Memory,
     flops_by_part,
     growth,
-    kept_by_attention,
     memory,
     total_flops,
     total_results,
 )
 from model.analysis.cost.operations import (
     Dimensions,
-    Lengths,
     Operation,
     compared,
     operations,
@@ -29,7 +25,6 @@ from model.analysis.cost.operations import (
 )
 from model.analysis.cost.timing import (
     FEWEST,
-    LENGTHS,
     REPEATS,
     HeadsMeasurement,
     Measurement,
@@ -39,28 +34,104 @@ from model.analysis.cost.timing import (
 from model.arithmetic.sizes import attention_costs, parameter_parts, parameters_read
 from model.nn.config import TransformerConfig
 from model.nn.places import Kind, Place
-from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import Amount, amounts, percent
-from viz.figures.curves import LINEAR, MeasuredCurve, Timed, curves, growth_lines, time_lines
-from viz.figures.diagrams import DrawnArray, blocks
+from viz.figures.curves import LINEAR, GrowthLine, Timed, growth_lines, time_lines
+from viz.figures.diagrams import to_scale
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, difference
-from viz.notation.theme import (
-    FEED_FORWARD,
-    KEY,
-    MASKED,
-    OUTPUT,
-    QUERY,
-    SCORE,
-    STREAM,
-    VALUE,
-    WEIGHT,
-)
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_panel, refusals
+from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, STREAM, WEIGHT
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, draw_panel, refusals
 from viz.state.engine import engine
 from viz.state.look import Look
 from viz.views.cost import formulas
-from viz.views.cost.choice import ChosenSizes, resized, with_sizes
+from viz.views.cost.choice import ChosenSizes, choose_sizes, resized
+
+BYTES = {"memory": 4, "memory in float16": 2}  # of a number
+OPERATIONS, PARAMETERS, TIME = "operations", "parameters", "time"
+
+
+@dataclass(frozen=True)
+class CostMeasure:
+    """What stands beside the picture and under it, for one measure."""
+
+    said: tuple[str, str]  # what the large number is, and the number
+    beside: list[Part]
+    growth: Panel | None
+
+
+def cost_view(look: Look) -> Panel:
+    """The picture to scale, and one measure of the chosen sizes."""
+    with refusals():
+        sizes, own = choose_sizes(look)
+        measure = st.selectbox(
+            "Measure",
+            (*BYTES, OPERATIONS, PARAMETERS, TIME),
+            key="cost-measure",
+            bind="query-params",
+        )
+        if measure in BYTES:
+            found = _memory(sizes, BYTES[measure])
+        elif measure == OPERATIONS:
+            found = _operations(sizes)
+        elif measure == PARAMETERS:
+            found = _parameters(look, sizes, own=own)
+        else:
+            found = _time(sizes)
+        rows = compared(
+            operations(sizes.config, sizes.lengths), recorded_shapes(look.trace) if own else {}
+        )
+    config, length = sizes.config, sizes.lengths.tokens
+    scale = Panel(
+        "cost-to-scale",
+        picture=to_scale(length, config.d_model, config.heads),
+        check=_check(look, rows) if own else None,
+        table=_shapes(look, sizes, rows, own=own),
+    )
+    drawn = [scale, found.growth] if found.growth else [scale]
+    return Panel(
+        "cost",
+        look_for=_compared(length, config.d_model, config.heads),
+        picture=partial(_draw_in_turn, drawn),
+        beside=[partial(st.metric, *found.said), *found.beside, Caption(plain(_named(sizes)))],
+    )
+
+
+def _draw_in_turn(panels: list[Panel]) -> None:
+    for panel in panels:
+        draw_panel(panel)
+
+
+def _compared(length: int, width: int, heads: int) -> str:
+    """Which holds more numbers, and from which length on it is the tables."""
+    tables, vectors = heads * length**2, length * width
+    words = (
+        f"In one layer the vectors of {counted(length, 'token')} hold {vectors:,} numbers, the weights of "
+        f"{counted(heads, 'head')} {tables:,}"
+    )
+    if tables > vectors:
+        return (
+            f"{words}, **{tables / vectors:,.1f} times** as many. Twice the length doubles the vectors and "
+            "makes four times as many weights."
+        )
+    return (
+        f"{words}. Move the length: from **{width // heads + 1} tokens** on the weights hold more: they grow "
+        "with n², the vectors with n."
+    )
+
+
+def _named(sizes: ChosenSizes) -> str:
+    """What the sizes are, in small print."""
+    listed = dict(
+        zip(
+            ("batch", "length", "width", "heads", "layers", "vocabulary"),
+            sizes.numbers,
+            strict=True,
+        )
+    )
+    return f"{sizes.note} Here: " + ", ".join(f"{name} {n:,}" for name, n in listed.items()) + "."
+
+
+# The shapes of all results of a pass, behind the picture.
 
 _PLACES: dict[Kind, str] = {
     "embedding": "Embedding",
@@ -70,109 +141,34 @@ _PLACES: dict[Kind, str] = {
     "final": "Final norm",
     "output": "Output",
 }
-_COLOURS = {
-    "Q": QUERY,
-    "K and V": KEY,
-    "Scores": SCORE,
-    "Scaled": SCORE,
-    "Weights": WEIGHT,
-    "Context": OUTPUT,
-    "After W_O": OUTPUT,
-    "Hidden layer": FEED_FORWARD,
-    "Activation": FEED_FORWARD,
-    "Back to the width": FEED_FORWARD,
-    "Latent of Q": QUERY,
-    "Latent of K and V": KEY,
-    "Turned part of K": KEY,
-    "K of the latent": KEY,
-    "V of the latent": VALUE,
-    "Hidden layer of the experts": FEED_FORWARD,
-    "Activation of the experts": FEED_FORWARD,
-    "Back to the width, of each": FEED_FORWARD,
-}
+CostRows = list[tuple[Operation, Dimensions | None, bool | None]]
 
 
-@with_sizes
-def shapes(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
-    """A walk through one part of the model: each result to scale; each operation, its formula, its shape."""
-    config = sizes.config
-    steps = operations(config, sizes.lengths)
-    rows = compared(steps, recorded_shapes(look.trace) if own else {})
-    place = _choose_place(list(dict.fromkeys(step.place for step in steps)))
-    listed = [row for row in rows if row[0].place == place]
+def _shapes(look: Look, sizes: ChosenSizes, rows: CostRows, *, own: bool) -> Table:
+    """The shape after every operation, in the first layer of each stack. own: beside those of the run."""
     scales = {
         attention.place.in_any_layer: attention.scale
         for attention in look.trace.attention
         if own and attention.layer == 0
     }
-    columns = {
-        "operation": [step.name for step, _, _ in listed],
-        "formula": [formula_of(step, scales, config.head_width) for step, _, _ in listed],
-        "shape": [_written(step.shape) for step, _, _ in listed],
+    width = sizes.config.head_width
+    columns: dict[str, object] = {
+        "part": [_part(step.place) for step, _, _ in rows],
+        "operation": [step.name for step, _, _ in rows],
+        "formula": [formula_of(step, scales, width) for step, _, _ in rows],
+        "shape": [_written(step.shape) for step, _, _ in rows],
     }
     if own:
-        columns["recorded"] = ["—" if shape is None else _written(shape) for _, shape, _ in listed]
+        columns["recorded"] = ["—" if shape is None else _written(shape) for _, shape, _ in rows]
     columns["axes"] = [
-        " × ".join(step.axes).replace("d_k", "dₖ").replace("d_v", "dᵥ") for step, _, _ in listed
+        " × ".join(step.axes).replace("d_k", "dₖ").replace("d_v", "dᵥ") for step, _, _ in rows
     ]
-    frame = pd.DataFrame(columns)
-    shown = partial(st.dataframe, frame, key="cost-shapes", hide_index=True, height="content")
-    below: list[Part] = [shown]
-    kind = Place.named(place).kind
-    if kind in ("self", "cross"):
-        below.append(Formula(formulas.attention_shapes(config, kind)))
-    if own:
-        agree = [same for _, _, same in rows if same is not None]
-        below.append(Caption(plain(_check(look, sum(agree), len(agree)))))
-    grouped = (
-        f" K and V are narrower than Q: {config.heads} heads of queries share "
-        f"{config.key_head_count} heads of keys and values."
-    )
-    return Panel(
-        "cost-numbers",
-        look_for="Only the scores and weights have two axes of tokens, queries and keys: their blocks are n "
-        "× n, one for each head. Double the length, and they become four times as large; all other "
-        "blocks only double. Splitting into heads creates no new numbers."
-        + grouped
-        * config.groups_keys,
-        picture=blocks([_block(step) for step, _, _ in listed if step.numbers]),
-        beside=[
-            Formula(formulas.head_width(config)),
-            Caption(
-                "One sequence in one layer. All blocks are drawn to one scale: the height is the "
-                "number of tokens, the width is the count of numbers for each token. Twice the area "
-                "means twice as many numbers."
-            ),
-        ],
-        below=below,
-    )
+    return Table(columns)
 
 
-def _choose_place(places: list[str]) -> str:
-    stacks = {Place.named(place).stack for place in places}
-    kinds = [Place.named(place).kind for place in places]
-    names = [_PLACES[kind] for kind in kinds]
-    if len(stacks) > 1:
-        names = [
-            f"{Place.named(place).stack.title()}: {name.lower()}"
-            for place, name in zip(places, names, strict=True)
-        ]
-    key = f"cost-place-{len(places)}-{places[-1]}"
-    at = one_listed("Part of the model", names, key, first=kinds.index("self"), quiet=True)
-    return places[at]
-
-
-def _block(step: Operation) -> DrawnArray:
-    """The new numbers of an operation, for one sequence of the batch."""
-    batch, *_, rows, columns = step.shape
-    count = step.numbers // (batch * rows * columns)
-    shape = f"{rows:,} × {columns:,}"
-    if count > 1:
-        shape = f"{count:,} of {shape}"
-    return DrawnArray(
-        step.name, count, rows, columns, f"{shape}: {count * rows * columns:,} numbers",
-        _COLOURS.get(step.name, STREAM),
-    )  # fmt: skip
+def _part(place: str) -> str:
+    named = Place.named(place)
+    return f"{named.stack}: {_PLACES[named.kind].lower()}"
 
 
 def formula_of(step: Operation, scales: Mapping[str, float], width: int) -> str:
@@ -187,19 +183,35 @@ def _written(shape: Dimensions) -> str:
     return " × ".join(f"{length:,}" for length in shape)
 
 
-def _check(look: Look, agree: int, recorded: int) -> str:
+def _check(look: Look, rows: CostRows) -> Check:
     """How many recorded shapes are the counted ones, and what a word costs in tokens."""
+    agree = [same for _, _, same in rows if same is not None]
     words = len(look.request.text.split())
     typed = sum(not token.special for token in look.trace.tokens)
     added = len(look.trace.tokens) - typed
     special = f" The model adds {added} special ones: {added + typed:,} in all."
-    return (
-        f"Check: {agree} of {recorded} shapes recorded in this run, in the first layer of "
-        "each stack, match the formula, apart from the batch axis. A dash means a view of another "
-        f"array, or an array that was not kept. Your text has {counted(words, 'word')} and "
-        f"{counted(typed, 'token')}: {words / max(typed, 1):.2f} words per token."
-    ) + special * bool(added)
+    return Check(
+        plain(
+            f"Check: {sum(agree)} of {len(agree)} shapes recorded in this run, in the first layer of each "
+            "stack, match the formula, apart from the batch axis; a dash means a view of another array, or "
+            f"one that was not kept. Your text has {counted(words, 'word')} and {counted(typed, 'token')}: "
+            f"{words / max(typed, 1):.2f} words per token." + special * bool(added)
+        ),
+        f"{sum(agree)} of {len(agree)} recorded shapes",
+    )
 
+
+def _amounts(name: str, bars: list[Amount], table: Mapping[str, object]) -> Panel:
+    return Panel(name, picture=amounts(bars), table=Table(table, decimals=2))
+
+
+def _letters(config: TransformerConfig) -> list[Part]:
+    """Below a formula: its letters for experts and latent vectors."""
+    words = formulas.letters(config)
+    return [Caption(words)] if words else []
+
+
+# Parameters
 
 _PARAMETERS = {
     "Token embedding": STREAM,
@@ -210,22 +222,25 @@ _PARAMETERS = {
 }
 
 
-@with_sizes
-def parameters(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
+def _parameters(look: Look, sizes: ChosenSizes, *, own: bool) -> CostMeasure:
     """The weights by part, and what tying and biases change."""
-    config = sizes.config
-    parts = parameter_parts(config) | (look.model.module.extra_parameters() if own else {})
+    config, runs = sizes.config, own and look.model.runs
+    parts = parameter_parts(config) | (look.model.module.extra_parameters() if runs else {})
     total = sum(parts.values())
-    largest = max(parts, key=parts.__getitem__)
-    beside = [
+    bars = [
+        Amount(name, count, f"{count:,} ({percent(count / total)})", _PARAMETERS.get(name, MASKED))
+        for name, count in parts.items()
+    ]
+    columns = {"part": list(parts), "parameters": list(parts.values())}
+    beside: list[Part] = [
+        _amounts("cost-parameters", bars, columns),
         Formula(formulas.parameters(config)),
         *_letters(config),
-        partial(st.metric, "All parameters", f"{total:,}"),
     ]
     if config.experts:
         unread = sum(parameter_parts(config).values()) - parameters_read(config)
-        beside.append(partial(st.metric, "Of these, a token meets", f"{total - unread:,}"))
-    if own:
+        beside.insert(0, partial(st.metric, "Of these, a token meets", f"{total - unread:,}"))
+    if runs:
         tensors = look.model.parameter_count
         not_listed = " It lies in parts that this page does not count." * (tensors != total)
         beside.append(
@@ -234,34 +249,23 @@ def parameters(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
                 f"Difference: {tensors - total:,}.{not_listed}"
             )
         )
+    beside.append(Caption(" ".join(what_adds(config))))
     if config.decoder_layers:
         variants = {
-            "separate output, no QKV biases": replace(config, tied=False, qkv_bias=False),
-            "tied output, no QKV biases": replace(config, tied=True, qkv_bias=False),
-            "tied output, QKV biases": replace(config, tied=True, qkv_bias=True),
+            "with an output matrix of its own and no biases of Q, K and V": (False, False),
+            "with a tied one and no biases": (True, False),
+            "with a tied one and biases": (True, True),
         }
-        counts = [f"{sum(parameter_parts(variant).values()):,}" for variant in variants.values()]
-        frame = pd.DataFrame({"output and biases": list(variants), "parameters": counts})
-        beside.append(partial(st.dataframe, frame, key="cost-variants", hide_index=True))
-    bars = [
-        Amount(name, count, f"{count:,} ({percent(count / total)})", _PARAMETERS.get(name, MASKED))
-        for name, count in parts.items()
-    ]
-    columns = {"part": list(parts), "parameters": list(parts.values())}
-    return Panel(
-        "cost-parameters",
-        look_for=f"The largest part is **{largest.lower()}** with {parts[largest] / total:.1%}. "
-        f"{' '.join(what_adds(config))}",
-        picture=amounts(bars, unit="parameters"),
-        beside=beside,
-        table=Table(columns, decimals=0),
+        said = [
+            f"{sum(parameter_parts(replace(config, tied=tied, qkv_bias=biases)).values()):,} {name}"
+            for name, (tied, biases) in variants.items()
+        ]
+        beside.append(Caption(f"These sizes have {'; '.join(said)}."))
+    line = GrowthLine("parameters: the same at every length", MASKED, constant=total)
+    grows = growth_lines([line], length=sizes.lengths.tokens, unit="parameters")
+    return CostMeasure(
+        ("All parameters", f"{total:,}"), beside, Panel("cost-growth", picture=grows)
     )
-
-
-def _letters(config: TransformerConfig) -> list[Part]:
-    """Below a formula: its letters for experts and latent vectors."""
-    words = formulas.letters(config)
-    return [Caption(words)] if words else []
 
 
 def what_adds(config: TransformerConfig) -> list[str]:
@@ -290,43 +294,35 @@ def what_adds(config: TransformerConfig) -> list[str]:
     return [f"{listed} add{'' if len(none) > 1 else 's'} none.", *others]
 
 
-BYTES = {"float32: 4 bytes": 4, "float16: 2 bytes": 2}
-Units = tuple[tuple[float, str, str], ...]
+# Memory and operations
+
+Units = tuple[tuple[float, str], ...]
 MEMORY_UNITS: Units = (
-    (2**10, "KiB", "kibibytes (2¹⁰ bytes)"),
-    (2**20, "MiB", "mebibytes (2²⁰ bytes)"),
-    (2**30, "GiB", "gibibytes (2³⁰ bytes)"),
+    (2**10, "KiB"),
+    (2**20, "MiB"),
+    (2**30, "GiB"),
 )
 FLOP_UNITS: Units = (
-    (1e3, "kFLOP", "thousands of operations"),
-    (1e6, "MFLOP", "millions of operations"),
-    (1e9, "GFLOP", "billions of operations"),
-    (1e12, "TFLOP", "trillions of operations (10¹²)"),
+    (1e3, "kFLOP"),
+    (1e6, "MFLOP"),
+    (1e9, "GFLOP"),
+    (1e12, "TFLOP"),
 )
 
 
-@with_sizes
-def memory_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
-    """Weights, results, attention matrices, key–value cache."""
-    size = BYTES[one_of("Numbers kept as", list(BYTES), "cost-bytes")]
+def _memory(sizes: ChosenSizes, width: int) -> CostMeasure:
+    """Weights, results, attention matrices, key–value cache. width: bytes of a number."""
     config, needed = sizes.config, memory(sizes.config, sizes.lengths)
     twice = resized(sizes, 2 * sizes.lengths.tokens)
-    words = (
-        "Results and matrices are counted as if **every** result of a pass were kept, as in "
-        "training. A fused kernel never stores the matrices."
-    )
-    if config.decoder_layers:
-        words += " The cache is what is kept when a text is generated token by token."
-    if config.turns_positions:
-        words += " Q and K are counted once, not again after the rotary rotation."
     rows = {
-        "Weights": (needed.weights, MASKED),
-        "Results of the operations": (needed.activations, FEED_FORWARD),
         "Attention matrices": (needed.matrices, WEIGHT),
+        "Other results": (needed.activations, FEED_FORWARD),
+        "Weights": (needed.weights, MASKED),
         "Key–value cache": (needed.cache, KEY),
     }
-    unit, short, long = fitting(size * max(count for count, _ in rows.values()), MEMORY_UNITS)
-    amount = {name: count * size / unit for name, (count, _) in rows.items()}
+    rows = {name: row for name, row in rows.items() if row[0]}
+    unit, short = fitting(width * max(count for count, _ in rows.values()), MEMORY_UNITS)
+    amount = {name: count * width / unit for name, (count, _) in rows.items()}
     bars = [
         Amount(name, amount[name], f"{amount[name]:,.2f} {short}", colour)
         for name, (_, colour) in rows.items()
@@ -336,15 +332,54 @@ def memory_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
         "numbers": [f"{count:,}" for count, _ in rows.values()],
         short: list(amount.values()),
     }
-    without_cache = Caption("An encoder generates no text, so it keeps no cache.")
-    return Panel(
-        "cost-memory",
-        look_for=doubled(needed, memory(twice.config, twice.lengths)),
-        picture=amounts(bars, unit=long),
-        beside=[Formula(formulas.memory(config)), *_letters(config), words],
-        below=[] if needed.cache else [without_cache],
-        table=Table(columns),
+    words = (
+        "Counted as if every result of a pass were kept, as in training; a fused kernel never stores the "
+        "matrices."
+        + " The cache is what is kept while a text is written." * bool(needed.cache)
+        + " An encoder generates no text, so it keeps no cache." * (not needed.cache)
+        + " Q and K are counted once, not again after the rotary rotation."
+        * bool(config.turns_positions)
     )
+    batch = sizes.lengths.batch
+    parts = growth(partial(total_results, config), batch)
+    lines = [
+        GrowthLine("attention matrices: n²", WEIGHT, width * parts.quadratic),
+        GrowthLine("other results: n", FEED_FORWARD, 0, width * parts.linear),
+        GrowthLine("weights: the same", MASKED, 0, 0, width * needed.weights),
+    ]
+    if needed.cache:
+        cache = growth(lambda lengths: memory(config, lengths).cache, batch).linear
+        lines.append(GrowthLine("key–value cache: n", KEY, 0, width * cache))
+    total = width * (needed.matrices + needed.activations + needed.weights)
+    size, name = fitting(total, MEMORY_UNITS)
+    return CostMeasure(
+        ("One pass, every result kept", f"{total / size:,.2f} {name}"),
+        [
+            _amounts("cost-memory", bars, columns),
+            Formula(formulas.memory(config)),
+            *_letters(config),
+            Caption(f"{doubled(needed, memory(twice.config, twice.lengths))} {words}"),
+        ],
+        _grown(lines, sizes, "bytes", parts.crossing),
+    )
+
+
+def _grown(lines: list[GrowthLine], sizes: ChosenSizes, unit: str, crossing: float | None) -> Panel:
+    """The lines, and where the first two are equal."""
+    figure = growth_lines(lines, length=sizes.lengths.tokens, unit=unit, crossing=crossing)
+    lengths = [2**power for power in range(4, 15)]
+    columns = {"length": lengths} | {
+        line.name: [f"{value:,.0f}" for value in line.at(lengths)] for line in lines
+    }
+    pair = sizes.config.shape == "encoder-decoder"
+    equal = (
+        f"Up to {int(crossing):,} tokens the part that grows with n costs more, beyond that the pairs do."
+        if crossing
+        else ""
+    )
+    both = "Text and target are equally long here." * pair
+    words = [Caption(" ".join(filter(None, (equal, both))))] if equal or pair else []
+    return Panel("cost-growth", picture=figure, below=words, table=Table(columns, decimals=0))
 
 
 def doubled(once: Memory, twice: Memory) -> str:
@@ -358,8 +393,8 @@ def doubled(once: Memory, twice: Memory) -> str:
     return f"Double the length: {said}."
 
 
-def fitting(largest: float, units: Units) -> tuple[float, str, str]:
-    """The largest unit of which there is one at least: its size, its sign, its name."""
+def fitting(largest: float, units: Units) -> tuple[float, str]:
+    """The largest unit of which there is one at least: its size and its sign."""
     return max((unit for unit in units if unit[0] <= largest), default=units[0])
 
 
@@ -371,14 +406,16 @@ _PARTS = {
 }
 
 
-@with_sizes
-def operations_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
+def _operations(sizes: ChosenSizes) -> CostMeasure:
     """Operations of one pass by part."""
-    parts = flops_by_part(sizes.config, sizes.lengths)
+    config = sizes.config
+    parts = flops_by_part(config, sizes.lengths)
     total = sum(parts.values())
-    unit, short, long = fitting(total, FLOP_UNITS)
+    unit, short = fitting(total, FLOP_UNITS)
     bars = [
-        Amount(name, count / unit, f"{count / unit:,.2f} ({percent(count / total)})", colour)
+        Amount(
+            name, count / unit, f"{count / unit:,.2f} {short} ({percent(count / total)})", colour
+        )
         for (name, colour), count in ((_PARTS[part], count) for part, count in parts.items())
     ]
     columns = {
@@ -387,160 +424,82 @@ def operations_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
         "percent": [100 * count / total for count in parts.values()],
     }
     tokens = sizes.lengths.batch * sizes.lengths.tokens
-    masked = " The masked half of a causal pass is counted." * sizes.config.masks_future
-    return Panel(
-        "cost-flops",
-        look_for="In a short text most operations are for single tokens. Make the text longer until the "
-        "pairs of tokens cost more.",
-        picture=amounts(bars, unit=f"{long} of one pass"),
-        beside=[
-            Formula(formulas.operations(sizes.config)),
-            *_letters(sizes.config),
-            partial(st.metric, "One pass", f"{total / unit:,.2f} {short}"),
+    grown = growth(partial(total_flops, config), sizes.lengths.batch)
+    lines = [
+        GrowthLine("pairs of tokens: n²", WEIGHT, grown.quadratic),
+        GrowthLine("everything else: n", LINEAR, 0, grown.linear),
+    ]
+    masked = " The masked half of a causal pass is counted." * config.masks_future
+    return CostMeasure(
+        ("One pass", f"{total / unit:,.2f} {short}"),
+        [
+            _amounts("cost-flops", bars, columns),
+            Formula(formulas.operations(config)),
+            *_letters(config),
             Caption(
-                f"{total / tokens / 1e6:,.2f} MFLOP per token of the text. A product and its "
-                "addition count as two operations, the scaling as one and a softmax as five per score; "
-                "the formula above counts only the products. Norms, activations, sums, look-ups and "
-                f"rotary positions grow only with the number of tokens and are left out.{masked}"
+                f"{total / tokens / 1e6:,.2f} MFLOP per token. A product and its addition count as two "
+                "operations, the scaling as one and a softmax as five per score; the formula counts only the "
+                "products. Norms, activations, sums and look-ups are left out: they grow with n alone."
+                f"{masked} a = {grown.quadratic:,} for n², b = {grown.linear:,} for n."
             ),
         ],
-        table=Table(columns, decimals=2),
+        _grown(lines, sizes, "operations", grown.crossing),
     )
 
 
-@with_sizes
-def growth_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
-    """The part that grows with n² and the part that grows with n, and where they cross."""
-    costs: dict[str, tuple[Callable[[Lengths], int], str]] = {
-        "operations of a pass": (partial(total_flops, sizes.config), "operations"),
-        "numbers kept of a pass": (partial(total_results, sizes.config), "numbers"),
-    }
-    cost, unit = costs[one_of("What grows", list(costs), "cost-grows")]
-    parts = growth(cost, sizes.lengths.batch)
-    lengths = [2**power for power in range(4, 15)]
-    columns = {
-        "length": lengths,
-        "pairs": [f"{parts.quadratic * length**2:,}" for length in lengths],
-        "everything else": [f"{parts.linear * length:,}" for length in lengths],
-    }
-    pair = sizes.config.shape == "encoder-decoder"
-    return Panel(
-        "cost-growth",
-        look_for=f"Up to **{int(parts.crossing):,} tokens** the part that grows with the length costs "
-        "more; beyond that the pairs do."
-        if parts.crossing
-        else "",
-        picture=growth_lines(parts, length=sizes.lengths.tokens, unit=unit),
-        beside=[
-            Formula(formulas.GROWTH),
-            f"a = {parts.quadratic:,} and b = {parts.linear:,}, for a batch of {sizes.lengths.batch:,}.",
-            Caption(
-                f"{'Text and target are equally long here. ' if pair else ''}Weights are left out."
-            ),
-        ],
-        table=Table(columns, decimals=0),
-    )
+# Time: measured on this machine, or said to be not measured.
 
-
-FLOAT = 4  # bytes
 FUSED, STEPS = "fused kernel", "step by step, all kept"
-Result = TypeVar("Result")
+_AGAIN = "cost-measured-again"  # session state: how often it was measured anew
 
 
-@with_sizes
-def time_view(look: Look, sizes: ChosenSizes, own: bool) -> Panel:
-    """What one attention layer keeps, counted; and its time on this machine."""
+def _time(sizes: ChosenSizes) -> CostMeasure:
+    """One attention layer of the chosen width, in both ways, from 32 tokens on."""
     width, heads = sizes.config.d_model, sizes.config.heads
-    with refusals():
-        kept = [kept_by_attention(length, width, heads) for length in LENGTHS]
-    unit, short, long = fitting(FLOAT * kept[-1][1], MEMORY_UNITS)
-    fused, steps = ([FLOAT * count / unit for count in way] for way in zip(*kept, strict=True))
-    lines = (MeasuredCurve(STEPS, steps, QUERY), MeasuredCurve(FUSED, fused, WEIGHT))
-    ratio = kept[-1][1] / kept[-1][0]
-    return Panel(
-        "cost-kept",
-        look_for=f"At {LENGTHS[-1]:,} tokens the layer keeps **{ratio:,.1f} times** as many numbers step by "
-        "step as with a fused kernel, for the same operations and the same result: it also keeps the scores, "
-        "the scaled scores and the weights of every pair of tokens.",
-        picture=curves(
-            LENGTHS, lines, axis="length in tokens", unit=f"{long} kept, counted", logarithmic=True
-        ),
-        beside=[
-            "This picture is counted, not timed, in float32. How much time that costs depends on the "
-            "machine: the button measures it.",
-            Caption(
-                f"One attention layer of width {width:,} with {counted(heads, 'head')}, each with keys and "
-                "values of its own, and one sequence."
-            ),
-        ],
-        below=[partial(_kernels, width, heads), partial(_loop, sizes)],
-        table=Table({"length": LENGTHS, f"{FUSED}, {short}": fused, f"{STEPS}, {short}": steps}),
-    )
-
-
-def _measurement(
-    key: str,
-    label: str,
-    sizes: tuple[int, ...],
-    measure: Callable[..., Result],
-    *,
-    main: bool = False,
-) -> Result | None:
-    """What is measured of these sizes once its button was pressed; None before. main: it is the button of the
-    view."""
-    asked, again = st.session_state.get(f"{key}d", (None, 0))
-    done = asked == sizes
-    st.button(
-        "Measure again" if done else label,
-        key=key,
-        type="primary" if main else "secondary",
-        on_click=partial(st.session_state.__setitem__, f"{key}d", (sizes, again + done)),
-    )
-    if not done:
-        return None
+    again = int(st.session_state.get(_AGAIN, 0))
     try:
         with st.spinner("Measuring", show_time=True):
-            return measure(*sizes, turn=engine().turn, again=again)
+            times = measured(width, heads, turn=engine().turn, again=again)
     except ValueError as refusal:
-        st.warning(plain(str(refusal)))
-        return None
-
-
-def _kernels(width: int, heads: int) -> None:
-    """The measured lines, and the operations scaled to meet the fused one at its end."""
-    times = _measurement("cost-measure", "Measure here", (width, heads), measured, main=True)
-    if times is None:
-        return
+        return CostMeasure(("Time", "not measured"), [plain(str(refusal))], None)
     lengths, fused, steps = times.lengths, times.fused, times.explicit
     flops = [
         sum(cost.flops for cost in attention_costs(1, length, width, heads)) for length in lengths
     ]
     expected = [fused[-1] / flops[-1] * count for count in flops]
-    early = f"It stopped there, before {LENGTHS[-1]:,}: the machine was too slow or too busy. " * (
-        lengths[-1] < LENGTHS[-1]
-    )
-    columns = {
+    last, asked = lengths[-1], sizes.lengths.tokens
+    bars = [
+        Amount(name, 1_000 * seconds, _milliseconds(seconds), colour)
+        for name, seconds, colour in ((STEPS, steps[-1], QUERY), (FUSED, fused[-1], WEIGHT))
+    ]
+    table = {
         "length": lengths,
         "fused, ms": [1_000 * seconds for seconds in fused],
         "step by step, ms": [1_000 * seconds for seconds in steps],
     }
-    draw_panel(
-        Panel(
-            "cost-time",
-            picture=time_lines(
-                (Timed(STEPS, lengths, steps, QUERY), Timed(FUSED, lengths, fused, WEIGHT)),
-                Timed("by operations alone, scaled to match at the end", lengths, expected, LINEAR),
-            ),
-            beside=[
-                f"Measured from {lengths[0]:,} to **{lengths[-1]:,} tokens**. {early}At {lengths[-1]:,} "
-                f"tokens step by step takes {_milliseconds(steps[-1])}, the fused kernel "
-                f"{_milliseconds(fused[-1])}. The dashed line is what the number of operations alone would "
-                "give.",
-                _where(times),
-            ],
-            table=Table(columns),
-        )
+    figure = time_lines(
+        (Timed(STEPS, lengths, steps, QUERY), Timed(FUSED, lengths, fused, WEIGHT)),
+        Timed("by operations alone, scaled to match at the end", lengths, expected, LINEAR),
     )
+    return CostMeasure(
+        (f"Fused kernel, {last:,} tokens, measured", _milliseconds(fused[-1])),
+        [
+            _amounts("cost-time", bars, table),
+            Caption(
+                f"One attention layer of width {width:,} with {counted(heads, 'head')}, one sequence, "
+                f"measured from {lengths[0]} to {last:,} tokens."
+                + f" At n = {asked:,} nothing was measured."
+                * (asked > last)
+            ),
+            _where(times),
+            partial(st.button, "Measure again", "cost-measure-again", on_click=_measure_again),
+        ],
+        Panel("cost-growth", picture=figure, below=[partial(_loop, sizes)], table=Table(table)),
+    )
+
+
+def _measure_again() -> None:
+    st.session_state[_AGAIN] = int(st.session_state.get(_AGAIN, 0)) + 1
 
 
 def _milliseconds(seconds: float) -> str:
@@ -560,26 +519,26 @@ def _where(measurement: Measurement | HeadsMeasurement) -> Caption:
 
 
 def _loop(sizes: ChosenSizes) -> None:
-    """All heads at once or one after another."""
-    width, heads, length = sizes.config.d_model, sizes.config.heads, sizes.lengths.tokens
-    with st.expander("A loop over heads, or all at once?", key="cost-two-loops"):
-        st.markdown(
-            f"The same layer, on {counted(length, 'token')}: once with one product for all heads, once head "
-            "by head, each with its own slice of W_Q, W_K and W_V."
+    """All heads at once or one after another, once that is asked for."""
+    chosen = sizes.config.d_model, sizes.config.heads, sizes.lengths.tokens
+    asked = "cost-looped"
+    if st.session_state.get(asked) != chosen:
+        st.button(
+            "Time a loop over the heads too",
+            "cost-loop",
+            on_click=partial(st.session_state.__setitem__, asked, chosen),
         )
-        sizes_timed = (width, heads, length)
-        times = _measurement("cost-loop", "Time both ways", sizes_timed, measured_heads)
-        if times is None:
-            return
-        ways = (("all heads at once", times.one_shot), ("a loop over heads", times.loop))
-        bars = [
-            Amount(name, 1_000 * seconds, _milliseconds(seconds), colour)
-            for (name, seconds), colour in zip(ways, (WEIGHT, QUERY), strict=True)
-        ]
-        words = Caption(
-            f"The loop takes {times.loop / times.one_shot:,.1f} times as long for "
-            f"{counted(heads, 'head')}. Both give the same result: the largest difference is "
-            f"{difference(times.difference)}."
-        )
-        picture = amounts(bars, unit="milliseconds")
-        draw_panel(Panel("cost-ways", picture=picture, below=[words, _where(times)]))
+        return
+    with st.spinner("Measuring", show_time=True), refusals():
+        times = measured_heads(*chosen, turn=engine().turn)
+    ways = (("all heads at once", times.one_shot), ("a loop over heads", times.loop))
+    bars = [
+        Amount(name, 1_000 * seconds, _milliseconds(seconds), colour)
+        for (name, seconds), colour in zip(ways, (WEIGHT, QUERY), strict=True)
+    ]
+    words = Caption(
+        f"On {counted(chosen[2], 'token')} the loop takes {times.loop / times.one_shot:,.1f} times as long "
+        f"for {counted(chosen[1], 'head')}. Both give the same result: the largest difference is "
+        f"{difference(times.difference)}."
+    )
+    draw_panel(Panel("cost-ways", picture=amounts(bars), below=[words, _where(times)]))

@@ -1,74 +1,22 @@
-"""Cards that open an example: its head in small, its sentence, and what to look for."""
+"""The examples that can be opened, their heads in small, and examples of a model that has none."""
 
-import html
 import json
-from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-import streamlit as st
-
 from model.analysis.heads.ranking import STATISTICS, scores
 from model.analysis.heads.statistics import families
-from model.loading.registry import may_be_linked, models
+from model.loading.registry import models
 from model.nn.config import Shape
-from model.nn.places import head_label
-from model.profile.shipped import shipped_profile
 from model.serving.engine import Request
-from viz.figures.svg import rows_of, thumbnail
-from viz.notation.head_labels import labels_in_words
-from viz.notation.markdown import plain
+from viz.figures.svg import rows_of
 from viz.state.look import loaded, traced
-from viz.state.navigation import HOME, view_link
-from viz.state.presets import SentenceExample, view_of
-
-ABREAST = 3
-STYLE = Path(__file__).with_name("cards.css")
+from viz.state.presets import EXAMPLES, SentenceExample, view_of
 
 
-def cards(examples: Sequence[SentenceExample], pictures: Mapping[str, Sequence[str]]) -> None:
-    """The examples side by side. pictures: the rows of each one's head, by its title."""
-    for start in range(0, len(examples), ABREAST):
-        columns = st.columns(ABREAST, gap="small")
-        for column, example in zip(columns, examples[start : start + ABREAST], strict=False):
-            with column, st.container(border=True, gap="small", height="stretch"):
-                _card(example, pictures[example.title])
-
-
-def _card(example: SentenceExample, rows: Sequence[str]) -> None:
-    view = example.view
-    head = (view.place, view.head)
-    alt = f"Weights of {head_label(head)}: one row per query, one column per key"
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html(
-            f'<div class="head-thumbnail" role="img" aria-label="{html.escape(alt, quote=True)}" '
-            f'style="--head: url({thumbnail(rows)})"></div>',
-            width="content",
-        )
-        with st.container(gap=None):
-            if may_be_linked(view.model):
-                view_link(HOME, f"**{plain(example.title)}** →", view)
-            else:
-                st.markdown(f"**{plain(example.title)}**")
-            st.text(f"“{view.text}”")
-    st.caption(plain(example.look_for))
-    profile = shipped_profile(view.model)  # its labels were found on prompts, not on this sentence
-    if profile is not None and (label := labels_in_words(profile).get(head)):
-        st.caption(f"In the shipped profile: {plain(label)}")
-    if example.without and may_be_linked(view.model):
-        heads = f"the {len(example.without)} heads" if len(example.without) > 1 else "this head"
-        label = f"Leave {heads} out →"
-        view_link(HOME, label, example.left_out)
-
-
-def say_absent(name: str) -> None:
-    """Where a model is not on this computer, says how it is fetched."""
-    if not may_be_linked(name):
-        title = plain(models[name].title)
-        st.info(
-            f"{title} is not on this computer. On any other page, choose it under “Other models”; "
-            "then its examples open from here."
-        )
+def offered() -> list[SentenceExample]:
+    """The examples of models that are known here."""
+    return [example for example in EXAMPLES if models.found(example.view.model) is not None]
 
 
 SENTENCES: dict[Shape, tuple[str, ...]] = {

@@ -18,12 +18,6 @@ DROPOUT = (
     r"x_i \leftarrow \begin{cases} 0 & \text{with probability } p \\"
     r" \dfrac{x_i}{1-p} & \text{otherwise} \end{cases}"
 )
-CHAIN = (
-    r"\begin{aligned}"
-    r"\text{without: } \frac{\partial L}{\partial x_l} &= \frac{\partial L}{\partial x_{l+1}}\, f' \\"
-    r"\text{with: } \frac{\partial L}{\partial x_l} &= \frac{\partial L}{\partial x_{l+1}}\,(1 + f')"
-    r"\end{aligned}"
-)
 _NAMES: dict[Activation, str] = {
     "gelu": r"\mathrm{GELU}",
     "gelu_tanh": r"\mathrm{GELU}_{\tanh}",

@@ -1,7 +1,7 @@
 """The neurons of a feed-forward layer, where on the activation curve their values lie, and experts: which of
 them read each token, and with what weight."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -9,8 +9,6 @@ import streamlit as st
 
 from model.analysis.stream.feed_forward import (
     CURVES,
-    ActivationCurve,
-    Function,
     activation_check,
     bends,
     flat_share,
@@ -22,10 +20,8 @@ from model.nn.config import Activation
 from model.nn.places import Place
 from model.trace.records import ExpertsRecord, FeedForwardRecord
 from model.trace.unproven import NotShownError
-from viz.elements.one_of import one_listed, one_of
+from viz.elements.one_of import one_listed
 from viz.figures.curves import (
-    ActivationLine,
-    activation_curves,
     curve_over_values,
     points_on_the_curve,
 )
@@ -43,25 +39,6 @@ from viz.views.feed_forward import formulas
 TOKEN = "feed-forward-token"
 SHOWN = 24  # neurons in the picture
 BENT = 0.01  # by less an activation bends nothing that is worth a look
-_READ: dict[str, Callable[[ActivationCurve], Function]] = {
-    "Value": lambda curve: curve.value,
-    "Slope": lambda curve: curve.slope,
-}
-
-
-def activation_view() -> Panel:
-    """GELU exact and by tanh, ReLU, and SwiGLU for a chosen value of its second map."""
-    shown = one_of("Curves", list(_READ), "feed-forward-curves")
-    content = st.slider("Second map's value in SwiGLU", -2.0, 2.0, 1.0, 0.5, key="swiglu-content")
-    read = _READ[shown]
-    lines = [
-        ActivationLine(CURVES[name].title, read(CURVES[name]))
-        for name in ("gelu", "gelu_tanh", "relu")
-    ]
-    gate = read(CURVES["swiglu"])
-    lines.append(ActivationLine(f"SwiGLU: SiLU(x) · {content:g}", lambda x: gate(x) * content))
-    figure = activation_curves(lines, what=shown.lower())
-    return Panel("feed-forward-activations", picture=figure)
 
 
 def choose_sublayer(label: str, names: Sequence[str], look: Look, key: str) -> str:
@@ -106,32 +83,23 @@ def neurons(look: Look) -> Panel:
     token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, first=first)
     values = record.hidden[:, listed]
     largest = int(np.abs(record.hidden[token]).argmax())
-    told = {
-        f"Token {token} {bold_token(tokens[token])}, its neuron with the largest activation": largest
-    }
+    told = {f"{bold_token(tokens[token])}, largest: neuron": largest}
     if bent[token].max() > BENT:
-        most = int(listed[bent[token].argmax()])
-        told["Of the neurons shown, the one that the activation changes most here"] = most
+        told["Bent most by the curve: neuron"] = int(listed[bent[token].argmax()])
     in_numbers: list[Part] = []
     for words, neuron in told.items():
         before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
-        in_numbers += [
-            f"{words}, {neuron}:",
-            Formula(formulas.activation_in_numbers(config.activation, before, hidden)),
-        ]
+        equation = formulas.activation_in_numbers(config.activation, before, hidden)
+        in_numbers += [f"{words} {neuron}", Formula(equation)]
     points = {f"neuron {n}": float(record.before[token, n]) for n in dict.fromkeys(told.values())}
     curve = points_on_the_curve(CURVES[config.activation], points)
-    rule = (
-        f"the {len(listed)} of {count:,} neurons with the largest<br>"
-        "|activation| on any token, largest first"
-    )
+    rule = f"the {len(listed)} strongest of {count:,} neurons"
     check = _check(config.activation, record)
     return Panel(
         "feed-forward-neurons",
-        look_for="Which neurons have large activations, and on which tokens? The largest here is that of "
-        f"neuron {loudest} on token {peak} {bold_token(tokens[peak])} with "
-        f"{signed(f'{statistics.peak_value:.2f}')}; the mean |activation| over all neurons "
-        f"and tokens is {statistics.mean_size:.3f}.",
+        look_for=f"The strongest is neuron {loudest}, with {signed(f'{statistics.peak_value:.2f}')} on token "
+        f"{peak} {bold_token(tokens[peak])}. The mean |activation| of all {count:,} neurons and "
+        f"{counted(len(tokens), 'token')} is {statistics.mean_size:.3f}.",
         picture=token_rows(
             values,
             tokens=tokens,
@@ -143,12 +111,9 @@ def neurons(look: Look) -> Panel:
         clicked=partial(_choose, TOKEN),
         chosen=token,
         beside=[
-            *in_numbers,
-            Panel("feed-forward-bend", picture=curve),
             Formula(formulas.feed_forward(config)),
-            f"Before the activation the mean over all {count:,} neurons and "
-            f"{counted(len(tokens), 'token')} is {signed(f'{statistics.mean_before:.3f}')}, and "
-            f"**{statistics.below_zero:.1%}** of the values lie below 0.",
+            Panel("feed-forward-bend", picture=curve),
+            *in_numbers,
         ],
         below=[*([Caption(HINT)] if len(tokens) <= MARKED else []), *_gated(check)],
         check=check,
@@ -176,7 +141,7 @@ def _gated(check: Check | None) -> list[Part]:
         return []
     return [
         Caption(
-            "The value of the gate is multiplied by that of a second map; the view “Contributions” "
+            "The value of the gate is multiplied by that of a second map; the page Stream "
             "checks both."
         )
     ]
@@ -186,16 +151,17 @@ def on_the_curve(look: Look) -> Panel:
     """The model's own activation over the values it met in this sentence."""
     record, activation = choose_neurons(look), look.model.config.activation
     curve, met = CURVES[activation], histogram(record.before)
-    check = _check(activation, record)
+    check, statistics = _check(activation, record), neuron_statistics(record)
     return Panel(
         "feed-forward-curve",
-        look_for=f"{neuron_statistics(record).below_zero:.1%} of the values arrive below 0, where "
+        look_for=f"**{statistics.below_zero:.1%}** of the values arrive below 0, where "
         f"{plain(curve.title.partition(',')[0])} lets little or nothing through.",
         picture=curve_over_values(curve, met),
         beside=[
             Formula(curve.latex),
-            "Where the slope is near 0, hardly any gradient comes back. The slope lies between −0.05 "
-            f"and 0.05 at **{flat_share(activation, record.before):.1%}** of the values.",
+            f"The mean before the activation is {signed(f'{statistics.mean_before:.3f}')}. The slope lies "
+            f"between −0.05 and 0.05 at **{flat_share(activation, record.before):.1%}** of the values: there "
+            "hardly any gradient comes back.",
         ],
         below=_gated(check),
         check=check,

@@ -1,30 +1,147 @@
-"""What each sub-layer adds to the stream, and the gradient through a deep stack."""
+"""What each state of the stream would predict, what each sub-layer adds to it, and the gradient through a
+deep stack."""
 
+import html
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
+from model.analysis.run_comparison import rounding
 from model.analysis.stream.stream import Contribution, contribution_check, contributions, lengths
+from model.analysis.tokens.prediction import lens
 from model.nn.config import Stack
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import contribution_lengths, contribution_rows
-from viz.figures.curves import gradient_by_depth
-from viz.notation.labels import numbered_labels
-from viz.notation.markdown import plain
+from viz.figures.cells import lens_table
+from viz.figures.heatmap import STRONG
+from viz.notation.labels import numbered_labels, token_label
+from viz.notation.markdown import bold_token, plain
 from viz.notation.names import state_names
-from viz.notation.numbers import difference, power_of_ten
+from viz.notation.numbers import counted, difference, probability, significant
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
-from viz.shell.pictures import without_sentence
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
 
 if TYPE_CHECKING:
-    from model.analysis.stream.deep_stack import Norms
+    pass
 
-BARS, EVERY = "Sub-layers", "Every token"
+WHOSE = ("The mean of all tokens", "Every token")  # then each token alone
+SHARES = ("the token shown", "the final token")
+COLUMNS = 16  # tokens side by side
+LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
+LENS_WITHOUT_NORM = r"p = \text{softmax}\bigl(x_{\text{state}}\, W_{\text{out}}\bigr)"
+STYLE = f"<style>{Path(__file__).with_name('lens.css').read_text(encoding='utf-8')}</style>"
+
+
+def logit_lens(look: Look) -> Panel:
+    """State by token, what each would predict and how surely."""
+    trace, prediction = look.trace, look.trace.require_prediction()
+    look.model.require("unembedding")
+    tokens = [token.text for token in trace.tokens_of("decoder")]
+    is_final = one_listed("Probability of", SHARES, "prediction-lens") == 1
+    first, last = 0, len(tokens)  # the end of a long text
+    if last > COLUMNS:
+        key, end = f"prediction-window-{last}", last - 1
+        last = st.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
+        first = last - COLUMNS
+    states = [state[first:last] for state in trace.residual["decoder"]]
+    logits = prediction.rows(first, last)
+    read, error = lens(look.model.unembed, states, logits), rounding(trace, logits)
+    names, named = state_names(trace, "decoder"), look.model.tokenizer.named
+    predicted = [[token.text for token in named(row.tolist())] for row in read.ids]
+    shares = read.final if is_final else read.shares
+    found, width = settled_at(read.ids[:, -1].tolist()), last - first
+    final = probability(float(read.shares[-1, -1]), error)
+    where = "only in the last state" if found == len(names) - 1 else f"from {names[found]} on"
+    decimals = f"%.{significant(error)}g"
+    return Panel(
+        "prediction-lens-table",
+        look_for=f"Go down the last column: after {bold_token(tokens[last - 1])} the model says "
+        f"{bold_token(predicted[-1][-1])} with probability {final}. That is the likeliest token "
+        f"{where}.",
+        picture=partial(
+            st.html,
+            lens_rows(
+                shares,
+                predicted,
+                states=names,
+                tokens=tokens[first:last],
+                error=error,
+                found=found,
+            ),
+        ),
+        saved=lambda: lens_table(
+            shares, predicted, states=names, tokens=tokens[first:last], error=error
+        ),
+        below=[
+            Formula(LENS if not look.model.config.norms_sum else LENS_WITHOUT_NORM),
+            Caption(
+                "Each state of the stream is turned into a prediction by the model's own last step, as if no "
+                "layer came after it. Bold: the model's final prediction."
+            ),
+        ],
+        check=Check(
+            "Check: the logits read from the last state differ from the model's own output by at most "
+            f"{difference(read.difference)}, over {counted(width, 'position')}.",
+            read.difference,
+        ),
+        table=Table(
+            {
+                "state": np.repeat(names, width),
+                "after": numbered_labels(tokens)[first:last] * len(names),
+                "predicts": [token_label(text) for row in predicted for text in row],
+                "its probability": read.shares.ravel(),
+                "the final token's": read.final.ravel(),
+            },
+            formats={"its probability": decimals, "the final token's": decimals},
+        ),
+    )
+
+
+def settled_at(ids: Sequence[int]) -> int:
+    """From which state on the last state's token is predicted without a break."""
+    others = [at for at, id_ in enumerate(ids) if id_ != ids[-1]]
+    return others[-1] + 1 if others else 0
+
+
+def lens_rows(
+    shares: NDArray[np.float64],
+    predicted: Sequence[Sequence[str]],
+    *,
+    states: Sequence[str],
+    tokens: Sequence[str],
+    error: float,
+    found: int,
+) -> str:
+    """The same as `lens_table`, as a table of HTML whose words are whole. found: the state whose cell in the
+    last column is framed."""
+    rows = []
+    for at, (state, row, given) in enumerate(zip(states, predicted, shares, strict=True)):
+        cells = []
+        for column, (text, final, share) in enumerate(zip(row, predicted[-1], given, strict=True)):
+            is_first = at == found and column == len(tokens) - 1
+            look = f"{'strong' if share > STRONG else ''} {'first' if is_first else ''}".strip()
+            said = html.escape(token_label(text, LISTED))
+            word = f"<b>{said}</b>" if text == final else said
+            cells.append(
+                f'<td class="{look}" style="--share:{share:.3f}" title="{probability(share, error)}">{word}'
+            )
+        rows.append(f'<tr><th scope="row">{html.escape(state)}</th>{"</td>".join(cells)}</td></tr>')
+    read = "".join(
+        f'<th scope="col">{html.escape(token_label(one, LISTED))}</th>' for one in tokens
+    )
+    return (
+        f'{STYLE}<div class="lens" role="region" tabindex="0" aria-label="What each state would predict">'
+        f'<table><thead><tr><th scope="col">after</th>{read}</tr></thead><tbody>{"".join(rows)}</tbody>'
+        '</table></div><p class="lens-scale">probability 0 <i></i> 1</p>'
+    )
 
 
 def contributions_view(look: Look) -> Panel:
@@ -41,21 +158,23 @@ def contributions_view(look: Look) -> Panel:
         np.stack([lengths(vectors) for vectors in all_vectors])
         for all_vectors in ([part.added for part in parts], [part.before for part in parts])
     )
-    shown = one_of("Picture", (BARS, EVERY), "feed-forward-contributions")
-    whose = ["The mean of all tokens", *numbered_labels(tokens, LISTED)]
-    token = one_listed("Lengths for", whose, "feed-forward-whose", disabled=shown == EVERY) - 1
+    whose = [*WHOSE, *numbered_labels(tokens, LISTED)]
+    token = one_listed("Lengths for", whose, "feed-forward-whose") - len(WHOSE)
     largest = int(added.mean(1).argmax())
     check, refused = _check(look, stack, parts)
     end = {"stream at the end": lengths(look.trace.residual[stack][-1])}
     return Panel(
         "feed-forward-added",
         look_for=f"{names[largest]} adds most: on average a vector of length {added[largest].mean():.1f}, "
-        f"to a stream of length {before[largest].mean():.1f}. The lengths of vectors that point in "
-        "different directions do not add up.",
-        picture=contribution_lengths(names, added, before, token=token if token >= 0 else None)
-        if shown == BARS
-        else contribution_rows(names, added, tokens),
-        beside=[Formula(formulas.STREAM[order]), _HOW["post" if order == "post" else "pre"]],
+        f"to a stream of length {before[largest].mean():.1f}.",
+        picture=contribution_rows(names, added, tokens)
+        if token == -1
+        else contribution_lengths(names, added, before, token=token if token >= 0 else None),
+        beside=[
+            Formula(formulas.STREAM[order]),
+            _HOW["post" if order == "post" else "pre"],
+            Caption("The lengths of vectors that point in different directions do not add up."),
+        ],
         below=refused,
         check=check,
         table=Table(
@@ -99,67 +218,3 @@ def _check(
         return None, refused
     words = "; ".join(f"{what} {difference(apart)}" for what, apart in compared.items())
     return Check(f"Check: {words}.", max(compared.values())), refused
-
-
-NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-norm"}
-_NORMS_DO: dict["Norms", str] = {
-    "none": (
-        "Without shortcuts the gradient passes every sub-layer and loses a little in each, "
-        "until nearly nothing is left. With shortcuts it does not vanish, but without norms it "
-        "grows, as the stream does. Choose pre-norm to see how norms prevent this."
-    ),
-    "pre": "Norms rescale what each sub-layer reads, so the gradient neither vanishes nor explodes. "
-    "With shortcuts it keeps its size almost to the first block, and grows a little there.",
-    "post": (
-        "Here the norm stands on the shortcut too and rescales the gradient at every "
-        "sub-layer. With norms in this position, shortcuts make less difference to the size of "
-        "the gradient."
-    ),
-}
-
-
-def gradient_view(_: Look) -> Panel:
-    """The gradient through a deep random stack of our own blocks, measured when it is asked for."""
-    from model.analysis.stream.deep_stack import (  # torch: the page is drawn first
-        DEEPEST,
-        DeepStack,
-        gradient_sizes,
-    )
-
-    without_sentence()
-    depth = st.slider("Blocks", 2, DEEPEST, 24, key="feed-forward-depth")
-    norms = one_of("Norms", list(NORMS), "feed-forward-norms", named=NORMS.__getitem__)
-    seed = st.number_input("Seed", 0, 999, step=1, key="feed-forward-gradient-seed")
-    stack = DeepStack(depth=depth, norms=norms, seed=seed)
-    with_them = gradient_sizes(stack, shortcuts=True)
-    without = gradient_sizes(stack, shortcuts=False)
-    return Panel(
-        "feed-forward-gradient",
-        look_for="Look at the left end of the curves. At the input of the stack the gradient has size "
-        f"{_power(with_them[0])} with shortcuts and {_power(without[0])} without, for a size of 1 "
-        "at the output.",
-        picture=gradient_by_depth(with_them, without),
-        beside=[Formula(formulas.CHAIN), _NORMS_DO[norms]],
-        below=[
-            Caption(
-                f"Measured now with PyTorch's autograd, in double precision, on {depth} blocks of this "
-                f"app's own code with random weights (width {stack.width}, {stack.heads} heads, "
-                f"{stack.tokens} tokens, Xavier), not on the model above. Both runs have the same weights. "
-                "The loss is the output times a fixed random direction."
-            )
-        ],
-        table=Table(
-            {
-                "blocks passed": range(len(without)),
-                "with shortcuts": [power_of_ten(size, 4) for size in with_them],
-                "without": [power_of_ten(size, 4) for size in without],
-            }
-        ),
-    )
-
-
-def _power(size: float) -> str:
-    """A size as a formula in a sentence: 8.9e6 as 8.9 times ten to the sixth."""
-    mantissa, exponent = f"{size:.1e}".split("e")
-    power = int(exponent)
-    return f"${size:.2g}$" if -2 <= power <= 1 else rf"${mantissa} \times 10^{{{power}}}$"

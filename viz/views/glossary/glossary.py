@@ -4,10 +4,8 @@ A page links a term in its Markdown: f"The {glossary_link('softmax')} turns scor
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +16,25 @@ from viz.state.link import address
 
 @dataclass(frozen=True)
 class Term:
-    """A term, what it means in one sentence, and the page where it is used.
+    """A term, what it means in one sentence, its topic in the Library, and the page where it is used; "": the
+    app does not show it.
 
-    example: the worked example that shows it with numbers. also: other names of the same thing. picture: the
-    example and the step whose result its small picture shows, in the colours of `quantity`; where there is no
-    such step, its pieces are written in boxes, or `miniatures` makes a picture.
+    example: the worked example that shows it with numbers. also: other names of the same thing. typed: words
+    by which the search finds it beside these. picture: the example and the step whose result its small
+    picture shows, in the colours of `quantity`; where there is no such step, its pieces are written in boxes,
+    or `miniatures` makes a picture.
     """
 
     name: str
     meaning: str
     page: str
+    topic: str
     example: str | None = None
     also: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
     picture: tuple[str, ...] = ()
     quantity: QuantityName = "stream"
     pieces: tuple[str, ...] = ()
-
-    @property
-    def letter(self) -> str:
-        """Where it stands in the alphabet."""
-        return self.name[0].upper() if self.name.isascii() else self.name[0]
 
 
 def _term(entry: Mapping[str, Any]) -> Term:
@@ -61,30 +58,10 @@ def term(name: str) -> Term:
         raise KeyError(f"The glossary has no term “{name}”.") from None
 
 
-def matching(words: str) -> tuple[Term, ...]:
-    """The terms whose names or meanings hold all of these words; matches in a name come first."""
-    wanted = words.casefold().split()
-    found = [
-        entry
-        for entry in TERMS
-        if all(word in f"{_names(entry)} {entry.meaning.casefold()}" for word in wanted)
-    ]
-    return tuple(sorted(found, key=lambda entry: any(word not in _names(entry) for word in wanted)))
-
-
-def by_letter(terms: Iterable[Term]) -> dict[str, tuple[Term, ...]]:
-    """Terms in the order of the alphabet, under their letters."""
-    return {letter: tuple(found) for letter, found in groupby(terms, attrgetter("letter"))}
-
-
 def glossary_link(name: str, words: str = "") -> str:
-    """Markdown: a link that opens the glossary at a term, from any page.
+    """Markdown: a link that opens the Library at a term, from any page.
 
     words: what the link says; the name as it was given where this is empty. Raises KeyError as
     `term` does.
     """
-    return f"[{plain(words or name)}]({address('/glossary', {'term': term(name).name})})"
-
-
-def _names(found: Term) -> str:
-    return " ".join((found.name, *found.also)).casefold()
+    return f"[{plain(words or name)}]({address('/library', {'term': term(name).name})})"

@@ -22,7 +22,7 @@ from viz.state.look import Look
 from viz.state.navigation import HOME, html_link
 from viz.state.session import current, opens_with
 from viz.views.attention.edges import ScoreCell, cell_of
-from viz.views.home.drawer import CARRIES, CHANGED, MORE, OF_A_CELL, WHY, drawer
+from viz.views.home.drawer import CHANGED, MORE, OF_A_CELL, drawer
 from viz.views.home.outcome import hero_of, outcome
 
 
@@ -78,13 +78,8 @@ def _picture(look: Look, detail: Detail, cell: ScoreCell | None) -> None:
 
 
 def _onward(*, is_changed: bool) -> str:
-    """Links that say no cell, so that they need not be drawn anew with each: each opens the session's own."""
-    drawers = {
-        "Why this score?": WHY,
-        "What it carries": CARRIES,
-        **({"What changed": CHANGED} if is_changed else {}),
-        "More changes": MORE,
-    }
+    """The ways on from a change; those from a cell stand beside it, in the explorer."""
+    drawers = ({"What changed": CHANGED} if is_changed else {}) | {"More changes": MORE}
     links = [html_link(HOME, words, {"show": show}) for words, show in drawers.items()]
     links.append(html_link("pages/stands_out.py", "What stands out"))
     return f'<p class="onward">{" ".join(links)}</p>'

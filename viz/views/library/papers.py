@@ -1,9 +1,10 @@
-"""Results of papers as cards: what a paper claims and printed, and what the open model answers once it was
-asked."""
+"""Results of papers as cards: what a paper claims and printed, and what the open model answers. The models
+that ship were asked beforehand; others are asked on a button."""
 
 import html
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -20,16 +21,18 @@ from model.papers.claims import (
     PaperClaim,
     PaperResult,
     PaperVerdict,
+    brief,
     claims,
 )
-from model.papers.report import summary
+from model.papers.stored import has_stored, stored_results
+from model.run.weights_hash import weights_hash
+from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.shell.background import AT_FIRST, SECONDS, Passes, PassesOf
-from viz.shell.model_picker import choose_model
-from viz.shell.panel import Panel, Table
+from viz.shell.panel import Check, Panel, Table
 from viz.state import url
 from viz.state.engine import engine, visitor
-from viz.state.look import require_ours
+from viz.state.look import loaded, require_ours
 from viz.state.navigation import html_link, read_address
 from viz.state.session import current
 from viz.state.shares import page_runs
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from model.papers.asking import Answered
 
 PAPER = "paper"  # the parameter of a link that puts one card first
-ABREAST = 2
 KEPT = 400  # answers, of all models
 STYLE = Path(__file__).with_name("papers.css")
 _WANTED = "papers-wanted"  # session state: a model and the names of claims that it is asked
@@ -55,27 +57,87 @@ def results_of_papers() -> Panel:
     """The claims of papers as cards, topic by topic, with what the open model has answered."""
     name = current().model
     require_ours(name)
-    choose_model()
-    known = [result for claim in claims() if (result := answer(name, claim)) is not None]
-    left = [claim for claim in claims() if not _is_ended(name, claim)]
+    answers = known(name)
+    left = tuple(
+        claim for claim in claims() if claim not in answers and not _is_refused(name, claim)
+    )
     if left and not _wanted(name):
         st.button(
-            f"Ask all {len(left)}" if len(left) == len(claims()) else f"Ask the other {len(left)}",
+            f"Ask this model all {len(left)}",
             type="primary",
             key="papers-ask-all",
             on_click=_ask,
-            args=(name, tuple(left)),
+            args=(name, left),
         )
-    words = f"{models.short_title(name)}: {summary(known)}." if known else ""
-    return Panel("papers", picture=partial(_drawn, name, words), table=_table(known))
+        open_one(
+            "One claim",
+            left,
+            "papers-ask-one",
+            named=lambda claim: claims()[claim].title,
+            placeholder="or one of them",
+            take=lambda claim: _ask(name, (claim,)),
+            quiet=True,
+            width=260,
+        )
+    return Panel(
+        "papers",
+        look_for=_told(name, list(answers.values())),
+        picture=partial(_drawn, name),
+        table=_table(list(answers.values())),
+        check=_check(name),
+    )
+
+
+def _told(name: str, answers: Sequence[PaperResult]) -> str:
+    """How many claims hold, in Markdown."""
+    if not answers:
+        return ""
+    counts = Counter(one.verdict for one in answers)
+    return (
+        f"Of {len(answers)} claims **{counts[HOLDS]} hold** in {plain(models.short_title(name))}, "
+        f"{counts[HOLDS_NOT]} do not, and {counts[NOT_ASKED]} cannot be asked of it. The upper bar is the "
+        "model's figure, the lower one its control, where the reason of the claim is absent."
+    )
+
+
+def known(name: str) -> Mapping[str, PaperResult]:
+    """What a model has answered, by claim, in the order of the claims: now, or these weights beforehand."""
+    beforehand = {one.name: one for one in _stored(name)}
+    found = {claim: answer(name, claim) or beforehand.get(claim) for claim in claims()}
+    return {claim: result for claim, result in found.items() if result is not None}
 
 
 def answer(model: str, claim: str) -> PaperResult | None:
-    """What a model answered to a claim; None where it was not asked, or has not answered yet."""
+    """What a model answered to a claim now; None where it was not asked, or has not answered yet."""
     run = _answers().known((model, claim))
     if run is None or run.found is None or not run.complete:
         return None
     return run.found.results[0]
+
+
+def _stored(name: str) -> Sequence[PaperResult]:
+    """What these very weights answered beforehand."""
+    if not has_stored(name):
+        return ()
+    return stored_results(name, _weights(name, loaded(name).changed))
+
+
+@lru_cache(maxsize=8)
+def _weights(name: str, changed: int) -> str:
+    """The hash of a model's weights. changed: when its file was, in the key of the cache."""
+    return weights_hash(loaded(name))
+
+
+def _check(name: str) -> Check | None:
+    stored = _stored(name)
+    if not stored:
+        return None
+    begins = _weights(name, loaded(name).changed)[:12]
+    return Check(
+        f"The {len(stored)} answers were computed beforehand by `python -m model.papers`. They are shown "
+        f"because the open model has the weights that gave them: their SHA-256 begins with {begins}.",
+        "computed with these weights",
+    )
 
 
 @st.cache_resource
@@ -84,10 +146,14 @@ def _answers() -> "PassesOf[AnswerKey, Passes[Answered]]":
     return PassesOf(Passes, KEPT)
 
 
-def _is_ended(model: str, claim: str) -> bool:
+def _is_ended(name: str, claim: str) -> bool:
     """Whether there is nothing more to ask: it has answered, or refused."""
-    run = _answers().known((model, claim))
-    return answer(model, claim) is not None or (run is not None and run.refusal is not None)
+    return answer(name, claim) is not None or _is_refused(name, claim)
+
+
+def _is_refused(name: str, claim: str) -> bool:
+    run = _answers().known((name, claim))
+    return run is not None and run.refusal is not None
 
 
 def _wanted(model: str) -> tuple[str, ...]:
@@ -104,13 +170,11 @@ def _stop() -> None:
     st.session_state.pop(_WANTED, None)
 
 
-def _drawn(name: str, words: str) -> None:
+def _drawn(name: str) -> None:
     st.html(STYLE)
     if _wanted(name):
         _under_way(name)
     else:
-        if words:
-            st.markdown(plain(words))
         _cards(name)
 
 
@@ -152,65 +216,54 @@ def _work(name: str, claim: str, run: "Passes[Answered]") -> "Iterator[Answered]
 
 def _cards(name: str) -> None:
     """All claims; that of the link first."""
+    answers = known(name)
     linked = claims().get(url.read({PAPER}).get(PAPER, ""))
     if linked is not None:
-        _row(name, [linked])
+        st.html(f'<div class="papers">{_card(name, linked, answers)}</div>')
     others = [claim for claim in claims().values() if claim is not linked]
     for topic, grouped in groupby(others, attrgetter("topic")):
-        st.html(f'<h2 class="topic">{html.escape(topic)}</h2>')
-        of_topic = list(grouped)
-        for start in range(0, len(of_topic), ABREAST):
-            _row(name, of_topic[start : start + ABREAST])
+        cards = "".join(_card(name, claim, answers) for claim in grouped)
+        st.html(f'<h2 class="topic">{html.escape(topic)}</h2><div class="papers">{cards}</div>')
 
 
-def _row(name: str, some: Sequence[PaperClaim]) -> None:
-    for column, claim in zip(st.columns(ABREAST, gap="small"), some, strict=False):
-        with column, st.container(border=True, height="stretch", key=f"paper-{claim.name}"):
-            _card(name, claim)
-
-
-def _card(name: str, claim: PaperClaim) -> None:
-    result, run = answer(name, claim.name), _answers().known((name, claim.name))
-    st.html(_words(claim, result))
+def _card(name: str, claim: PaperClaim, answers: Mapping[str, PaperResult]) -> str:
+    """HTML of a card: the claim, what the model answers beside its control, what the paper has, and behind a
+    click how it is asked."""
+    result, paper = answers.get(claim.name), claim.figure_of_the_paper
+    run = _answers().known((name, claim.name))
+    verdict = '<span class="verdict not-asked">not asked yet</span>'
+    here, how = "", [claim.measured, claim.rule.words]
     if run is not None and run.refusal:
-        st.error(plain(run.refusal))
-    page, parameters = read_address(claim.link)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if result is None:
-            waits = claim.name in _wanted(name)
-            st.button(
-                "Waits" if waits else "Ask this model",
-                key=f"papers-ask-{claim.name}",
-                disabled=waits,
-                on_click=_ask,
-                args=(name, (claim.name,)),
-            )
-        st.html(html_link(page.file, "See it on a text →", parameters), width="content")
-
-
-def _words(claim: PaperClaim, result: PaperResult | None) -> str:
-    """HTML of a card: the claim, the paper's figure, and what was or would be measured here."""
-    paper = claim.figure_of_the_paper
-    parts = [("The paper", f"{html.escape(paper.words)}<small>{html.escape(paper.source)}</small>")]
-    verdict, measured = "", html.escape(claim.measured)
-    if result is None:
-        rule = html.escape(claim.rule.words)
-        parts.append(("Here", f'<span class="quiet">{measured} {rule}</span>'))
-    else:
+        here = f'<p class="reason">{html.escape(run.refusal)}</p>'
+    if result is not None:
         kind, sign = _SIGNS[result.verdict]
         verdict = f'<span class="verdict {kind}">{sign} {result.verdict}</span>'
-        if result.figure is not None and result.control is not None:
-            parts.append(("Here", f"<b>{html.escape(str(result.figure))}</b>"))
-            parts.append(("Control", html.escape(str(result.control))))
-        counts = [f"{result.seconds:.1f} s"]
-        counts[:0] = [f"{result.prompts} texts"] if result.prompts else []
-        about = f"<small>{measured} {', '.join(counts)}.</small>"
-        parts.append(("Reason", html.escape(result.reason) + about))
-    rows = "".join(f"<dt>{label}</dt><dd>{words}</dd>" for label, words in parts)
+        here = _pair(result)
+        counts = [f"{result.prompts} texts"] if result.prompts else []
+        how = [claim.measured, result.reason, f"{', '.join([*counts, f'{result.seconds:.1f} s'])}."]
+    page, parameters = read_address(claim.link)
     return (
         f'<article class="paper"><h3>{html.escape(claim.title)}{verdict}</h3>'
-        f"<p>{html.escape(claim.claim)}</p><dl>{rows}</dl></article>"
+        f"<p>{html.escape(claim.claim)}</p>{here}"
+        f'<p class="quiet">Paper: {html.escape(paper.words)}</p>'
+        f'<p class="source">{html.escape(paper.source)}</p>'
+        f"<details><summary>How it is asked</summary><p>{html.escape(' '.join(how))}</p></details>"
+        f"{html_link(page.file, 'See it on a text →', parameters)}</article>"
     )
+
+
+def _pair(result: PaperResult) -> str:
+    """HTML: figure and control as bars, the longer one as long as there is room; or why there are none."""
+    if result.figure is None or result.control is None:
+        return f'<p class="reason">{html.escape(result.reason)}</p>'
+    pair = {"Here": result.figure, "Control": result.control}
+    largest = max(*(one.value for one in pair.values()), 1e-9)
+    rows = "".join(
+        f'<dt>{label}</dt><dd><i style="width:{100 * max(one.value, 0) / largest:.1f}%"></i>'
+        f"<b>{html.escape(brief(one.value))}</b> {html.escape(one.unit)}</dd>"
+        for label, one in pair.items()
+    )
+    return f"<dl>{rows}</dl>"
 
 
 def _table(known: Sequence[PaperResult]) -> Table | None:

@@ -1,4 +1,4 @@
-"""Questions of a reader, and where each is answered by doing. They stand in questions.toml. Pure."""
+"""Questions of a reader, their answers, and where each can be seen. They stand in questions.toml. Pure."""
 
 import tomllib
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from viz.state.navigation import PageEntry, read_address
+from viz.views.glossary.glossary import term
 from viz.views.worked.by_hand import worked_example
 
 _FILE = Path(__file__).with_suffix(".toml")
@@ -25,21 +26,24 @@ class PageAddress:
         if "example" in self.parameters:
             return worked_example(self.parameters["example"]).title
         if "term" in self.parameters:
-            return f"Glossary: {self.parameters['term']}"
-        views = [self.parameters[name] for name in ("show", "claim") if name in self.parameters]
-        return " · ".join([self.page.station or self.page.title, *views])
+            return term(self.parameters["term"]).name
+        names = ("show", "claim", "cost-measure")
+        views = [self.parameters[name] for name in names if name in self.parameters]
+        return " · ".join([self.page.title, *views])
 
 
 @dataclass(frozen=True)
 class ReaderQuestion:
-    """A question in the reader's words, and what to do to see its answer.
+    """A question in the reader's words, and its answer in one or two sentences.
 
-    links: the app's addresses that open it, the best one first. also: other words to find it by.
+    about: the term whose small picture stands beside it. links: the app's addresses that show it, the best
+    one first. also: other words to find it by.
     """
 
     topic: str
     words: str
     answer: str
+    about: str
     links: tuple[str, ...]
     also: tuple[str, ...] = ()
 

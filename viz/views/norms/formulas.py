@@ -1,21 +1,8 @@
 """The LaTeX of layer norm and RMS norm: in general, and with the numbers of one token. Pure."""
 
 from model.trace.records import NormRecord
-from model.worked.equality import settled, sign
+from model.worked.equality import sign
 from model.worked.latex import factor, number
-
-ROOT_MEAN_SQUARE = (
-    r"\begin{aligned}"
-    r"\hat x^{\text{RMS}}_i &= \frac{x_i}{\sqrt{\mathrm{ms} + \epsilon}} \\"
-    r"\mathrm{ms} &= \frac1d \sum_i x_i^2 = \sigma^2 + \mu^2"
-    r"\end{aligned}"
-)
-TWO_VARIANCES = (
-    r"\begin{aligned}"
-    r"\sigma^2 &= \frac1d \sum_i (x_i - \mu)^2 \\"
-    r"s^2 &= \frac{1}{d-1} \sum_i (x_i - \mu)^2"
-    r"\end{aligned}"
-)
 
 
 def norm_in_numbers(norm: NormRecord, token: int, dimension: int, *, shifts: bool = True) -> str:
@@ -37,23 +24,6 @@ def norm_in_numbers(norm: NormRecord, token: int, dimension: int, *, shifts: boo
         rf"&{sign(share, number(unit))} {number(unit)} \\"
         rf"y{place} &= {scaled} \\"
         rf"&{sign(scaled, number(output))} \mathbf{{{number(output)}}}"
-        r"\end{aligned}"
-    )
-
-
-def variances_in_numbers(
-    width: int, squares: float, units: tuple[float, float], dimension: int
-) -> str:
-    """Both variances of one token from its sum of squared deviations, and one normalized value."""
-    biased, unbiased = (
-        settled(rf"\frac{{{number(squares)}}}{{{count}}} = {number(squares / count)}")
-        for count in (width, width - 1)
-    )
-    return (
-        r"\begin{aligned}"
-        rf"\sigma^2 &= {biased} \\"
-        rf"s^2 &= {unbiased} \\"
-        rf"\hat x_{{{dimension}}} &= {number(units[0])} \quad\text{{and}}\quad {number(units[1])}"
         r"\end{aligned}"
     )
 

@@ -3,53 +3,51 @@
 import numpy as np
 
 from model.analysis.stream.stream import summed
-from viz.figures.vectors import NAMES, summands
+from viz.figures.vectors import summands
+from viz.notation.labels import token_label
+from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference
 from viz.shell.controls import pick_token
 from viz.shell.panel import Caption, Check, Formula, Panel, Table
 from viz.state.look import Look
-
-_WORDS = {
-    "tokens": "the token's vector",
-    "positions": "its position's",
-    "segments": "segment's",
-}
 
 
 def position_sum(look: Look) -> Panel:
     """One token's vector, its position's, and their sum, checked against the recorded state."""
     whole, config = summed(look.trace), look.model.config
     token = pick_token(look.trace.tokens, "positions-sum")
-    parts, total = {name: rows[token] for name, rows in whole.parts.items()}, whole.total[token]
-    lengths = ", ".join(
-        f"{_WORDS[name]} {np.linalg.norm(vector):.3f}" for name, vector in parts.items()
+    total = whole.total[token]
+    names = {
+        "tokens": token_label(look.trace.tokens[token].text),
+        "positions": f"+ position {token}",
+        "segments": "+ segment",
+    }
+    parts = {names[name]: rows[token] for name, rows in whole.parts.items()}
+    size = {
+        name: float(np.linalg.norm(vector)) for name, vector in (parts | {"sum": total}).items()
+    }
+    lengths = ", ".join(f"{name.removeprefix('+ ')} {length:.2f}" for name, length in size.items())
+    words = (
+        f"{bold_token(look.trace.tokens[token].text)} at position {token} starts with this sum. At another "
+        "position another row is added: word and position become one vector."
     )
-    words = config.position_law.without
-    if "positions" in parts:
-        words = (
-            "The same token at another position gets a different sum, because a different row is "
-            "added. From here on word and position are one vector."
-        )
-        if "segments" in parts:
-            words += " The segment tells the two sentences of a pair apart; here there is only one."
+    if "segments" in whole.parts:
+        words += " The segment tells the two sentences of a pair apart."
     where = "what the norm after the embeddings reads" if whole.into else "the first state"
     return Panel(
         "positions-sum-picture",
         look_for=words,
         picture=summands(parts, total),
         beside=[
-            Formula(sum_of(tuple(parts), scaled=config.scaled_embedding)),
-            Caption(f"Lengths: {lengths}, the sum {np.linalg.norm(total):.3f}."),
+            Formula(sum_of(tuple(whole.parts), scaled=config.scaled_embedding)),
+            Caption(f"Lengths: {plain(lengths)}."),
         ],
         check=Check(
             "Check: over all tokens and dimensions the recomputed sum differs from "
             f"{where}, as recorded in this pass, by at most {difference(whole.check())}.",
             whole.check(),
         ),
-        table=Table(
-            {NAMES[name]: vector for name, vector in parts.items()} | {"= sum": total},
-            index="dimension",
-        ),
+        table=Table(parts | {"= sum": total}, index="dimension"),
     )
 
 

@@ -1,6 +1,6 @@
 """Positions of each kind: the table as a heatmap or as curves, and how alike positions are."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -8,23 +8,25 @@ import streamlit as st
 
 from model.analysis.stream.positions import learned, likeness, rotary_likeness
 from model.code.script import saves, stem
-from model.nn.positions import TABLES, InPairs, PositionKind, TableLaw
+from model.nn.positions import TABLES, InPairs, TableLaw
 from model.snippets.layers import positions
 from model.trace.arrays import Array, read_only
+from model.trace.unproven import NotShownError
 from model.worked.equality import settled
-from viz.elements.one_of import one_of
+from viz.elements.one_of import keep_within, one_listed
+from viz.figures.chart import frame
 from viz.figures.curves import position_curves
 from viz.figures.vectors import likeness_map, position_map
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted, difference
-from viz.notation.theme import CURVES
-from viz.shell.model_picker import offer_model
+from viz.notation.numbers import counted, difference, signed
+from viz.notation.theme import MASKED
 from viz.shell.panel import Caption, Check, Code, Formula, Panel, Table
-from viz.shell.pictures import without_sentence
 from viz.state.look import Look
 
-LONGEST, FIRST_DRAWN, FEWEST = 256, 64, 8  # positions drawn
-FIRST_COLUMNS = (0, 4, 10, 20)
+DRAWN = 64  # positions
+COLUMNS = (0, 4, 10, 20)  # drawn as curves, with the chosen one
+PICTURES = ("Heatmap", "Curves")
+BAND = 0.1  # by so much neighbours must be more alike than positions far apart
 SAME = 1e-2  # rounding of large angles stays below
 
 
@@ -38,37 +40,44 @@ class PositionTable:
 
 
 def position_table(look: Look) -> Panel:
-    """The table of one kind, as a heatmap or as curves, with one cell in numbers."""
+    """The table of one kind, as a heatmap or, of a formula, as curves, with one cell in numbers."""
     whole = _choose_table(look)
-    if whole is None:
-        return _missing(look)
-    law, config, table = whole.law, look.model.config, _cut(whole)
-    columns = _drawn_columns(table)
-    (rows, width), shown = table.values.shape, law.shown(table.values)
-    position = int(st.number_input("Position", 0, rows - 1, 1, key=f"positions-row-{rows}"))
-    column = int(
-        st.number_input(law.column.capitalize(), 0, width - 1, 0, key=f"positions-column-{width}")
-    )
+    law, config, values = whole.law, look.model.config, whole.values[:DRAWN]
+    (rows, width), shown = values.shape, law.shown(values)
     names = {"column_name": law.column, "value_name": law.value}
-    if columns is None:
-        figure = position_map(shown, **names)
+    as_curves = isinstance(law, InPairs) and one_listed("Picture", PICTURES, "positions-draw") == 1
+    keys = f"positions-row-{rows}", f"positions-column-{width}"
+    keep_within(keys[0], rows, 1)
+    keep_within(keys[1], width)
+    position, column = (int(st.session_state[key]) for key in keys)
+    words, used = law.look, look.trace.positions
+    if as_curves:
+        columns = dict.fromkeys([column, *(one for one in COLUMNS if one < width)])
+        figure = position_curves(shown, list(columns), **names)
     else:
-        figure = position_curves(shown, columns, **names)
-    made_for, value = law.width(config), float(table.values[position, column])
+        figure = position_map(shown, **names)
+        if whole.own and used is not None and len(used) < rows:
+            frame(figure, (-0.5, width - 0.5, -0.5, len(used) - 0.5), MASKED)
+            words += f" Framed: the {counted(len(used), 'position')} of your sentence."
+    made_for, value = law.width(config), float(values[position, column])
     cell = law.cell(position, column, value, made_for, config.rotary_base)
-    is_computed = isinstance(law, InPairs)
     return Panel(
         "positions-drawn",
-        look_for=law.look,
+        look_for=words,
         picture=figure,
-        beside=[Formula(law.formula(config)), Formula(settled(cell)), _whose(look, whole)],
+        beside=[
+            Formula(law.formula(config)),
+            partial(_choose_cell, (law.column.capitalize(), width), rows, keys),
+            Formula(settled(cell)),
+            _whose(look, whole),
+        ],
         check=_check(look, whole),
         code=Code(
             positions(law.code, rows, made_for, base=config.rotary_base),
             given={"table": f"{whole.values.shape}: the model's table of positions"},
             cell={"query": position, "dimension": column},
             value=value,
-            reads=() if is_computed else _reads(look),
+            reads=() if isinstance(law, InPairs) else _reads(look),
         ),
         table=Table(
             {f"{law.column} {at}": values for at, values in enumerate(shown.T)}, index="position"
@@ -76,17 +85,23 @@ def position_table(look: Look) -> Panel:
     )
 
 
+def _choose_cell(columns: tuple[str, int], rows: int, keys: tuple[str, str]) -> None:
+    """Beside the formula: whose numbers it holds. columns: their name, and how many there are. keys: of both
+    numbers in the session state."""
+    one, other = st.columns(2)
+    one.number_input("Position", 0, rows - 1, key=keys[0])
+    other.number_input(columns[0], 0, columns[1] - 1, key=keys[1])
+
+
 def position_likeness(look: Look) -> Panel:
     """How alike every two positions are."""
     whole = _choose_table(look)
-    if whole is None:
-        return _missing(look)
-    law, table = whole.law, _cut(whole)
-    alike = (rotary_likeness if law.turns else likeness)(table.values)
+    law, values = whole.law, whole.values[:DRAWN]
+    alike = (rotary_likeness if law.turns else likeness)(values)
     scale = "1 means the same direction, 0 a right angle, −1 opposite directions."
     return Panel(
         "positions-likeness",
-        look_for=law.alike,
+        look_for=_band(alike),
         picture=likeness_map(alike),
         beside=[
             Formula(law.likeness),
@@ -98,22 +113,34 @@ def position_likeness(look: Look) -> Panel:
     )
 
 
-def _choose_table(look: Look) -> PositionTable | None:
-    """The table of the chosen kind at this model's sizes; None for learned ones that it does not have."""
-    without_sentence()
-    config = look.model.config
-    own = config.positions if config.positions in TABLES else next(iter(TABLES))
-    kind: PositionKind = one_of(
-        "Kind of positions",
-        list(TABLES),
-        f"positions-kind-{look.model.name}",
-        default=own,
-        named=lambda kind: TABLES[kind].title,
+def _band(alike: Array) -> str:
+    """Whether positions are the more alike the nearer they are."""
+    half = len(alike) // 2
+    if half < 2:
+        return "A longer table would show whether neighbours are alike."
+    near, far = (float(np.diagonal(alike, apart).mean()) for apart in (1, half))
+    words = (
+        f"Neighbours have a mean likeness of **{signed(f'{near:.2f}')}**, positions {half} apart "
+        f"{signed(f'{far:.2f}')}: "
     )
+    if near - far > BAND:
+        return f"{words}a band along the diagonal. Nearer positions are more alike."
+    return f"{words}no band along the diagonal. By these vectors position 3 is no nearer to 2 than to {half}."
+
+
+def _choose_table(look: Look) -> PositionTable:
+    """The table of the chosen kind at this model's sizes: at first the model's own, where it has one."""
+    config, table = look.model.config, learned(look.model)
+    kinds = sorted(TABLES, key=lambda kind: kind != config.positions)
+    if table is None:
+        kinds = [kind for kind in kinds if isinstance(TABLES[kind], InPairs)]
+    titles = [TABLES[kind].title for kind in kinds]
+    kind = kinds[one_listed("Kind of positions", titles, f"positions-kind-{look.model.name}")]
     law, used = TABLES[kind], look.trace.positions
     if not isinstance(law, InPairs):
-        values = learned(look.model)
-        return None if values is None else PositionTable(law, values, config.positions == kind)
+        if table is None:
+            raise NotShownError(f"{look.title} has no table of learned positions.")
+        return PositionTable(law, table, config.positions == kind)
     formula = law.rows(config.n_ctx, law.width(config), config.rotary_base)
     # Models of the hub may turn a part of each head, stretch the angles, or order the columns otherwise.
     is_own = (
@@ -123,47 +150,6 @@ def _choose_table(look: Look) -> PositionTable | None:
         and bool(np.abs(formula[: len(used)] - used).max() < SAME)
     )
     return PositionTable(law, read_only(formula.astype(np.float32)), is_own)
-
-
-def _missing(look: Look) -> Panel:
-    """What stands in place of a table that this model does not have."""
-    words = (
-        f"{look.title} has {look.model.config.position_law.words}. A learned table cannot be computed from "
-        "a formula; the model “Stories” has one."
-    )
-    return Panel(
-        "positions-missing",
-        below=[partial(st.info, plain(words)), partial(offer_model, "stories")],
-    )
-
-
-def _cut(whole: PositionTable) -> PositionTable:
-    """As many positions as are to be drawn."""
-    longest = min(len(whole.values), LONGEST)
-    fewest = min(FEWEST, longest)
-    if fewest == longest:
-        return whole
-    first = min(FIRST_DRAWN, longest)
-    key = f"positions-count-{longest}"
-    count = st.slider("Positions", fewest, longest, first, key=key, width=200)
-    return replace(whole, values=whole.values[:count])
-
-
-def _drawn_columns(table: PositionTable) -> list[int] | None:
-    """The columns drawn as curves; None for the heatmap of all."""
-    drawn = one_of("Picture", ("Heatmap", "Curves"), "positions-draw")
-    if drawn == "Heatmap":
-        return None
-    count = table.values.shape[1]
-    chosen: list[int] = st.multiselect(
-        f"{table.law.column.capitalize()}s",
-        range(count),
-        [column for column in FIRST_COLUMNS if column < count],
-        max_selections=len(CURVES),
-        key=f"positions-columns-{count}",
-        width=300,
-    )
-    return chosen
 
 
 def _reads(look: Look) -> tuple[str, ...] | None:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.tokens.embeddings import Reordered, reordered, same_tokens
@@ -12,12 +11,10 @@ from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.serving.engine import Request
 from model.trace.unproven import NotShownError
-from viz.elements.one_of import one_of
-from viz.figures.vectors import DIMENSIONS, PAIRS, colour_end, order_differences, word_pairs
+from viz.figures.vectors import DIMENSIONS, PAIRS, colour_end, order_differences
 from viz.notation.labels import token_label
 from viz.notation.numbers import difference
-from viz.shell.panel import Caption, Formula, Panel, Part, Table
-from viz.shell.pictures import without_sentence
+from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.state.look import Look, traced
 
 WordPair = tuple[str, str]
@@ -29,8 +26,6 @@ TEXT_LIMIT = 500  # characters of one of these sentences
 WORDS = 6  # of the visitor's sentence, where the model knows no lion
 EQUAL = 1e-4  # of the largest value: rounding stays far below, and what positions do far above
 ON, OFF, LIFTED = "Positions on", "Positions off", "Off, mask lifted"
-SHORT = {ON: "on", OFF: "off", LIFTED: "no mask"}
-DIFFERENCES = "Differences"  # of the two sentences, each way
 INTERVENTIONS = {
     ON: Intervention(),
     OFF: Intervention(positions=False, bias=False),
@@ -43,8 +38,6 @@ def word_order(look: Look) -> Panel:
     typed = _sentences(look)
     texts = _as_fed(look.model, typed)
     ways = (ON, OFF, LIFTED) if look.trace.source == "decoder" else (ON, OFF)
-    key, names = f"positions-way-{len(ways)}", {way: SHORT[way].capitalize() for way in ways}
-    drawn = one_of("Picture", (DIFFERENCES, *ways), key, named=lambda way: names.get(way, way))
     try:
         runs = {
             way: reordered(*(traced(_request(look, text, way)) for text in texts)) for way in ways
@@ -52,7 +45,7 @@ def word_order(look: Look) -> Panel:
     except ValueError as refusal:
         raise NotShownError(f"These two sentences cannot be compared. {refusal}") from refusal
     tokens = [token.text for token in traced(_request(look, texts[0], ON)).tokens]
-    parts: list[Part] = [_size(way, run) for way, run in runs.items()]
+    apart = {_size(way, run): run.second - run.first for way, run in runs.items()}
     spaced = (
         "Both are read with a space in front, because a word at the very beginning would be a "
         "different token."
@@ -60,38 +53,29 @@ def word_order(look: Look) -> Panel:
     columns: dict[str, object] = {"token": list(map(token_label, tokens))}
     columns |= {f"{way}, largest difference": run.differences for way, run in runs.items()}
     return Panel(
-        "positions-word-pairs",
+        "positions-word-order",
         look_for=_look_for(runs),
-        picture=_figure(runs, drawn, tokens),
+        picture=order_differences(
+            apart, texts=tokens, end=colour_end(np.vstack(list(apart.values())))
+        ),
         beside=[
-            *([Caption(spaced)] if texts != typed else []),
-            *parts,
-            Caption(_why(look, runs)),
             Formula(r"f(P X) = P\, f(X)"),
             Caption(
                 "P puts the tokens in another order. A function with this property ignores the order."
             ),
+            Caption(_why(look, runs)),
+            *([Caption(spaced)] if texts != typed else []),
+            Caption(_drawn(runs[ON].first.shape[1], tokens)),
         ],
-        below=[Caption(_drawn(drawn, runs[ON].first.shape[1], tokens))],
         table=Table(columns, index="position", decimals=8),
     )
 
 
 def _size(way: str, run: Reordered) -> str:
-    size, equal = f"{run.largest:.4f}", "different"
+    size, equal = f"{run.largest:.2f}", "different"
     if _is_equal(run):
-        size, equal = difference(run.largest), "equal up to rounding"
-    return f"{way}: largest difference **{size}**, {equal}."
-
-
-def _figure(runs: dict[str, Reordered], drawn: str, tokens: list[str]) -> go.Figure:
-    """The differences of the two sentences each way, or both vectors of each word one way."""
-    if drawn == DIFFERENCES:
-        apart = {SHORT[way]: run.second - run.first for way, run in runs.items()}
-        end = colour_end(np.vstack(list(apart.values())))
-        return order_differences(apart, texts=tokens, end=end)
-    end = colour_end(np.vstack([each for run in runs.values() for each in (run.first, run.second)]))
-    return word_pairs(runs[drawn].first, runs[drawn].second, texts=tokens, end=end)
+        size, equal = difference(run.largest), "equal"
+    return f"{way}: up to {size}, {equal}"
 
 
 def _look_for(runs: dict[str, Reordered]) -> str:
@@ -114,8 +98,6 @@ def _look_for(runs: dict[str, Reordered]) -> str:
 def _sentences(look: Look) -> tuple[str, str]:
     """Both sentences, as they are typed."""
     defaults = _defaults(look)
-    if defaults in PAIRS_OF_SENTENCES:
-        without_sentence()
     names = ("First sentence", "Its words reordered")
     one, other = (
         st.text_input(
@@ -183,24 +165,11 @@ def _why(look: Look, runs: dict[str, Reordered]) -> str:
     return words
 
 
-def _drawn(drawn: str, width: int, tokens: list[str]) -> str:
-    """What the picture shows, and what of it."""
-    if drawn == DIFFERENCES:
-        words = (
-            "Each token's last state in the second sentence minus that in the first, one row per "
-            "token. An empty row means no difference beyond rounding."
-        )
-    else:
-        words = (
-            f"{drawn}: the last state of each token in the first sentence, and below it in the "
-            "second."
-        )
-    words += " All pictures use one colour scale."
+def _drawn(width: int, tokens: list[str]) -> str:
+    """What a row is, and what of it is drawn."""
+    words = "A row: the token's last state in the second sentence minus that in the first."
     if width > DIMENSIONS:
-        words += (
-            f" The picture shows the first {DIMENSIONS} of {width} dimensions; the differences are "
-            "over all of them."
-        )
+        words += f" Drawn are the first {DIMENSIONS} of {width} dimensions."
     if len(tokens) > PAIRS:
         words += f" The picture shows the first {PAIRS} of {len(tokens)} tokens."
     return words

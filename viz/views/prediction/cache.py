@@ -1,10 +1,10 @@
-"""The key–value cache while the model writes: what is kept and computed, why that is right, and a cache of
-limited size."""
+"""The key–value cache while the model writes: what is kept and computed at each step, what that saves, why it
+is right, and what a cache of limited size does to the text."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.analysis.cost.cost import (
@@ -12,195 +12,227 @@ from model.analysis.cost.cost import (
     WritingStep,
     apart,
     key_value_cache,
-    keys_read,
+    keys_there,
     windows_of,
     writing_steps,
 )
 from model.analysis.cost.operations import lengths_of
+from model.analysis.cost.timing import machine
 from model.analysis.tokens.live_writing import (
+    Choice,
     Shorter,
     WrittenToken,
     shorter_caches,
 )
+from model.analysis.tokens.prediction import Sampling
+from model.nn.key_value_cache import KEEPS_ALL, Eviction
 from model.nn.places import Place
+from model.system.files import bytes_text
 from model.trace.trace import Trace
-from viz.elements.one_of import one_of
-from viz.figures.curves import TokenLine, token_lines
-from viz.figures.diagrams import staircase
+from viz.figures.diagrams import StepBars, staircase
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token
-from viz.notation.names import SUBLAYERS, sublayer_name
+from viz.notation.markdown import plain
+from viz.notation.names import SUBLAYERS
 from viz.notation.numbers import counted, difference, number, signed
-from viz.notation.theme import HEADS, KEY
+from viz.notation.theme import KEY, PROBABILITY, SCORE
 from viz.shell.background import Offer, passes_or_offer
-from viz.shell.panel import (
-    Caption,
-    Check,
-    Columns,
-    Formula,
-    Panel,
-    Part,
-    Table,
-    draw_view,
-)
+from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look, traced
-from viz.state.navigation import view_link
-from viz.state.session import current
-from viz.views.prediction.writing import (
-    DRAW,
-    LIKELIEST,
-    choice_of,
-    choose_step,
-    request_after,
-    say_end,
-    so_far,
-    step_times,
-    tokens_to_write,
-    writing,
-)
+from viz.views.prediction.writing import request_after, so_far, tokens_to_write, writing
 
-FIRST = 5  # the step at which the view opens: the staircase is seen
+GREEDY = Choice(Sampling())
+SCORES, BYTES, TIME = "scores", "bytes kept", "milliseconds"
+WINDOWS = (0, 2, 4, 8, 16, 32, 64, 128)  # 0: all
+FIRSTS = (0, 1, 2, 4, 8)
+WITHOUT, EVERYTHING = "without the cache", "every token kept"
+MOST_ROWS = 32  # steps that are drawn
+PERPLEXITY = r"\exp\left(-\tfrac{1}{n} \sum_t \ln p(y_t \mid \text{what is kept})\right)"
 
 
-def growing_cache(look: Look) -> Panel:
-    """The staircase of the steps so far, the numbers of the last one, and the proof."""
-    draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-kept-how") == DRAW
-    choice = choice_of(look, draws=draws)
+def kept_keys(look: Look) -> Panel:
+    """The staircase of the steps and what each costs; of a shorter cache also what it does to the text."""
+    window = st.selectbox(
+        "Keep",
+        WINDOWS,
+        format_func=lambda window: str(window or "all"),
+        key="prediction-window",
+        bind="query-params",
+    )
+    first = 0
+    if window:
+        first = int(
+            st.selectbox("and first", FIRSTS, key="prediction-first", bind="query-params", index=1)
+        )
+    measure = st.selectbox("Saved", (SCORES, BYTES, TIME), key="prediction-saved")
     count = tokens_to_write(look)
-    text = writing(look, choice, count)
+    if window:
+        return _shorter(look, Eviction(int(window), first), measure, count)
+    text = writing(look, GREEDY, count, compared=measure == TIME)
     if text is None:
-        return Panel("prediction-cache")
-    ids = text.ids[: choose_step(look, text, "prediction-kept-step", FIRST)]
-    run = traced(request_after(look, ids[:-1]))
-    read = run.tokens_of("decoder")
-    source = len(run.tokens) if run.target_tokens else 0
-    windows = windows_of(run)
-    steps = writing_steps(look.model.config, windows, len(read) - len(ids) + 1, len(ids), source)
-    there = [keys_read(windows, step.tokens) for step in steps]
-    windowed = min(there[-1]) < len(read)
-    why: list[Part] = []
-    if len(ids) > 1:
-        before = traced(request_after(look, ids[:-2]))
-        why = [partial(_say_why, apart(before, run), steps[-1])]
-    written = text.steps[len(ids) - 1]
-    is_latent = any(one.rebuilds(run.find(name)) for name, one in written.kept.items())
+        return Panel("prediction-kept")
+    run = traced(request_after(look, text.ids[:-1]))
+    steps = _steps(look, run, len(text.ids))
+    if measure == SCORES:
+        bars = _scores(steps)
+    elif measure == BYTES:
+        bars = StepBars("bytes kept", [_bytes(step) for step in text.steps], KEY)
+    else:
+        milliseconds = [1_000 * step.seconds for step in text.steps]
+        without = [1_000 * (step.without or 0.0) for step in text.steps]
+        bars = StepBars("milliseconds", milliseconds, KEY, without, WITHOUT)
+    why = None
+    if len(text.ids) > 1:
+        why = apart(traced(request_after(look, text.ids[:-2])), run)
+    formula, words = _in_bytes(look, run, text.steps[-1])
     return Panel(
-        "prediction-cache",
-        below=[
-            Panel(
-                "prediction-kept",
-                look_for="Each row is a step. The model computes keys and values of the **new token** alone; "
-                "those of the tokens before it are kept. Without the key–value (KV) cache it computes all of "
-                "them again."
-                + " A layer with a sliding window also drops the tokens that it hides."
-                * windowed,
-                picture=staircase(steps, [token.text for token in read], there),
-                beside=[_new(look, run, steps, source, windowed), *why],
-                below=[
-                    partial(say_end, look, text, len(ids), count),
-                    *_scores(steps, source, windowed),
-                ],
-                table=Table(
-                    {
-                        "step": list(range(1, len(steps) + 1)),
-                        "tokens": [one.tokens for one in steps],
-                        "kept": [one.kept for one in steps],
-                        "computed now": [one.new for one in steps],
-                        "scores with the cache": [one.cached for one in steps],
-                        "scores without it": [one.uncached for one in steps],
-                    }
-                ),
-            ),
-            "**What is kept after this step**",
-            _latent_bytes(run, written, look.model.precision.itemsize)
-            if is_latent
-            else _bytes(look, run, steps[-1], written, source),
-            "**What a step takes, with the cache and without it**",
-            partial(draw_view, step_times, look, choice, count),
+        "prediction-kept",
+        look_for=_saved(bars, measure),
+        picture=_staircase(run, steps, [bars]),
+        beside=[
+            partial(_share_saved, bars),
+            _new(look, run, steps),
+            formula,
+            Caption(words),
+            *([Caption(_why(why, steps[-1]))] if why else []),
+            *([Caption(_timed())] if measure == TIME else []),
         ],
+        check=None
+        if why is None
+        else Check(
+            f"Check: {_why(why, steps[-1])} {words}"
+            + _same_logits([step.apart for step in text.steps]),
+            why.difference,
+        ),
+        table=_table(run, steps, [bars]),
     )
 
 
-def _new(
-    look: Look, run: Trace, steps: tuple[WritingStep, ...], source: int, windowed: bool
-) -> str:
-    """What the last step computes, and what it reads.
+def _steps(
+    look: Look, run: Trace, count: int, eviction: Eviction = KEEPS_ALL
+) -> tuple[WritingStep, ...]:
+    """The steps of which a run is the last one's pass."""
+    source = len(run.tokens) if run.target_tokens else 0
+    given = len(run.tokens_of("decoder")) - count + 1
+    windows = windows_of(run)
+    return writing_steps(look.model.config, windows, given, count, source, eviction)
 
-    Args:
-        look: the text and its model.
-        run: the pass of the last step.
-        steps: all steps up to it.
-        source: tokens of the source; 0 without one.
-        windowed: whether a layer has fewer keys than there are tokens.
-    """
+
+def _scores(steps: tuple[WritingStep, ...]) -> StepBars:
+    with_it, without = ([step.cached for step in steps], [step.uncached for step in steps])
+    return StepBars("scores", with_it, SCORE, without, WITHOUT)
+
+
+def _bytes(step: WrittenToken) -> int:
+    return sum(one.nbytes for one in step.kept.values())
+
+
+def _staircase(
+    run: Trace,
+    steps: tuple[WritingStep, ...],
+    bars: list[StepBars],
+    eviction: Eviction = KEEPS_ALL,
+) -> go.Figure:
+    there = [keys_there(windows_of(run), step.tokens, eviction).mean(0) for step in steps]
+    tokens = [token.text for token in run.tokens_of("decoder")]
+    last = slice(-MOST_ROWS, None)
+    return staircase(
+        steps[last],
+        tokens,
+        there[last],
+        [one.last(MOST_ROWS) for one in bars],
+        first=max(len(steps) - MOST_ROWS, 0),
+    )
+
+
+def _table(run: Trace, steps: tuple[WritingStep, ...], bars: list[StepBars]) -> Table:
+    columns: dict[str, object] = {
+        "reads": [token_label(token.text) for token in run.tokens_of("decoder")][-len(steps) :],
+        "tokens": [step.tokens for step in steps],
+        "computed now": [step.new for step in steps],
+    }
+    for one in bars:
+        columns[one.title] = one.values
+        if one.other:
+            columns[one.other_name] = one.other
+    return Table(columns, index="step")
+
+
+def _saved(bars: StepBars, measure: str) -> str:
+    """What the last step takes, with the cache and without one."""
+    last = len(bars.values)
+    rows = "Each row is a step. Keys and values are computed for the new token alone (dark) and kept (pale)"
+    if not bars.other:
+        return f"{rows}: after step {last} they take {bars.values[-1]:,.0f} bytes."
+    value, other, step = bars.values[-1], bars.other[-1], f"Step {last} takes"
+    if measure == TIME and last > 1:
+        value, other, step = sum(bars.values[1:]), sum(bars.other[1:]), "After the first, all take"
+    times = other / value if value else 0.0
+    return f"{rows}. {step} {value:,.0f} {measure}; without the cache {other:,.0f}" + (
+        f", {times:,.{0 if times >= 10 else 1}f} times as many." if times > 1 else "."
+    )
+
+
+def _share_saved(bars: StepBars) -> None:
+    """How much of all steps together the cache saves, or what it holds at the end."""
+    if not bars.other:
+        st.metric("Kept at the end", bytes_text(int(bars.values[-1])))
+    elif (saved := 1 - sum(bars.values) / sum(bars.other)) > 0:
+        st.metric(
+            f"Saved in {counted(len(bars.values), 'step')}", f"{saved:.0%} of the {bars.title}"
+        )
+
+
+def _new(look: Look, run: Trace, steps: tuple[WritingStep, ...]) -> str:
+    """What the last step computes, and what it reads."""
     config, last = look.model.config, steps[-1]
     if len(steps) == 1:
-        return f"Step 1 reads {counted(last.tokens, 'token')}: nothing is kept yet. Go to step 2."
-    token = bold_token(run.tokens_of("decoder")[-1].text, last.tokens - 1)
+        return f"Step 1 reads {counted(last.tokens, 'token')}: nothing is kept yet."
     against = counted(last.tokens, "key")
-    if windowed:
-        keys = keys_read(windows_of(run), last.tokens)
-        fewer = [number for number in keys if number < last.tokens]
+    keys = keys_there(windows_of(run), last.tokens).sum(1)
+    fewer = keys[keys < last.tokens]
+    if len(fewer):
         others = len(keys) - len(fewer)
         against = f"{fewer[0]} keys in {counted(len(fewer), 'layer')} with a sliding window"
         against += f" and {counted(last.tokens, 'key')} in {counted(others, 'other')}" * bool(
             others
         )
-    if source:
-        against += f", and against the {counted(source, 'key')} of the source in cross-attention"
-    shared = f" ({config.key_head_count} of keys and values)" if config.groups_keys else ""
+    if run.target_tokens:
+        against += (
+            f", and against the {counted(len(run.tokens), 'key')} of the source in cross-attention"
+        )
     return (
-        f"Step {len(steps)} reads {token}. In each of {counted(config.decoder_layers, 'layer')} with "
-        f"{counted(config.heads, 'head')}{shared}, its row of Q is multiplied by {against}: one row "
-        "of scores a head. The rows of earlier tokens are not needed: the next token is predicted from "
-        "the last row."
+        f"In step {len(steps)} each of {counted(config.decoder_layers, 'layer')} with "
+        f"{counted(config.heads, 'head')} multiplies one row of Q by {against}."
     )
 
 
-def _say_why(gap: Apart, last: WritingStep) -> None:
+def _why(gap: Apart, last: WritingStep) -> str:
     """Whether a longer text leaves earlier keys and values as they were: measured in two passes."""
     measured = (
-        f"Measured: the pass over {last.tokens - 1} tokens and the pass over {last.tokens} share "
-        f"{gap.numbers:,} numbers in keys and values. The largest is "
-        f"{number(gap.largest)}. "
+        f"The passes over {last.tokens - 1} and over {last.tokens} tokens share {gap.numbers:,} numbers in "
+        f"keys and values, the largest {number(gap.largest)}; "
         + (
-            f"They differ by at most {difference(gap.difference)}."
+            f"they differ by at most {difference(gap.difference)}."
             if gap.difference
-            else "Every one is the same, to the last bit."
+            else "every one is the same, to the last bit."
         )
     )
     if gap.agree:
-        st.success(
-            "They may be kept: no token attends to a later one, so a new token changes no earlier "
-            f"key or value. {measured}"
-        )
-    else:
-        st.warning(f"They may **not** be kept here: a new token changes them. {measured}")
+        return f"They may be kept: no token attends to a later one. {measured}"
+    return f"They may **not** be kept here: a new token changes them. {measured}"
 
 
-def _scores(steps: tuple[WritingStep, ...], source: int, windowed: bool) -> list[Part]:
-    """Scores with the cache and without it, at the last step and in all."""
-    last, count = steps[-1], len(steps)
-    cached, uncached = sum(one.cached for one in steps), sum(one.uncached for one in steps)
-    keys = "(n + m)" if source else "n"
-    also = (
-        f" m = {source} is the number of source tokens; the encoder's own scores are not counted."
-        * bool(source)
+def _same_logits(gaps: list[float | None]) -> str:
+    known = [gap for gap in gaps if gap is not None]
+    if not known:
+        return ""
+    return f" Both ways give the same logits, to within {difference(max(known))}."
+
+
+def _timed() -> str:
+    return plain(
+        f"Measured: each pass ran once, on {machine()}, which others may be using, so single times vary."
     )
-    also += (
-        " A layer with a sliding window keeps at most as many keys as it is wide: with the cache, a "
-        "token then never has more scores there than the window is wide." * windowed
-    )
-    return [
-        f"| scores, all layers and heads | with the cache | without it |\n|---|--:|--:|\n"
-        f"| of each head | new tokens · {keys} | n · {keys} |\n"
-        f"| at step {count}, n = {last.tokens} | {last.cached:,} | {last.uncached:,} |\n"
-        f"| in {counted(count, 'step')} | {cached:,} | {uncached:,} |",
-        Caption(
-            "All products of a query and a key are counted, even those that the mask then hides. In the "
-            f"first step every token is new.{also}"
-        ),
-    ]
 
 
 _LATENT = (
@@ -209,45 +241,12 @@ _LATENT = (
 )
 
 
-def _latent_bytes(run: Trace, written: WrittenToken, width: int) -> Panel:
-    """The bytes of a cache of latent vectors, from which keys and values are rebuilt (DeepSeek-V2, 2024)."""
-    name, first = next(iter(written.kept.items()))
-    (_, latent), (_, turned) = first.sizes
-    vectors = run.find(name).vectors[1:]
-    keys, values = (f"{len(each)} × {each.shape[-1]}" for each in vectors)
-    total = sum(one.nbytes for one in written.kept.values())
-    plain = width * first.tokens * sum(len(each) * each.shape[-1] for each in vectors)
-    numbers = len(written.kept), latent, turned, first.tokens, width
-    return Panel(
-        "prediction-kept-bytes",
-        beside=[Formula(_LATENT % numbers + f"{total:,}".replace(",", "{,}"))],
-        below=[
-            Caption(
-                f"Each layer keeps of every token one **latent vector** of {latent} numbers and one "
-                f"rotated key of {turned}, which all heads share. At each step it rebuilds the keys "
-                f"({keys} numbers a token) and values ({values}) of all tokens from them. Kept themselves, "
-                f"these would take {plain * len(written.kept):,} bytes."
-            )
-        ],
-        check=Check(
-            f"Check: the tensors that the running model keeps take {total:,} bytes.",
-            f"{total:,} bytes, as the running model keeps them",
-        ),
-    )
-
-
-def _bytes(look: Look, run: Trace, last: WritingStep, written: WrittenToken, source: int) -> Panel:
-    """The bytes of the cache: the formula with the model's numbers, beside the tensors that are kept.
-
-    Args:
-        look: the text and its model.
-        run: the pass of the last step.
-        last: the counts of that step.
-        written: its token, with what is kept after it.
-        source: tokens of the source; 0 without one.
-    """
+def _in_bytes(look: Look, run: Trace, written: WrittenToken) -> tuple[Formula, str]:
+    """The bytes of the cache by the formula with the model's numbers, and those of the tensors kept."""
+    if any(one.rebuilds(run.find(name)) for name, one in written.kept.items()):
+        return _latent_bytes(run, written, look.model.precision.itemsize)
     config, caches = look.model.config, written.kept
-    tokens = rf"({last.tokens} + {source})" if source else str(last.tokens)
+    source, tokens = (len(run.tokens) if run.target_tokens else 0), written.read
     width = look.model.precision.itemsize
     total = width * key_value_cache(config, lengths_of(run))
     sizes = {SUBLAYERS[Place.named(name).kind]: one.nbytes for name, one in caches.items()}
@@ -255,15 +254,12 @@ def _bytes(look: Look, run: Trace, last: WritingStep, written: WrittenToken, sou
     each = " and ".join(f"{size:,} in the {kind}" for kind, size in sizes.items())
     alike = len({one.nbytes for one in caches.values()}) == len(sizes)
     words = (
-        f"Check: the tensors of keys and values that the running model keeps take {measured:,} bytes"
+        f"The keys and values that the running model keeps take {measured:,} bytes"
         + f": {each} of each of {counted(config.decoder_layers, 'layer')}" * alike
         + f", {width} bytes a number."
     )
-    if any(one.tokens < last.tokens for name, one in caches.items() if not name.endswith("cross")):
-        words += (
-            " That is less than the formula gives: layers with a sliding window drop what the next token "
-            "cannot read."
-        )
+    if any(one.tokens < tokens for name, one in caches.items() if not name.endswith("cross")):
+        words += " That is less than the formula gives: a sliding window drops what it hides."
     elif measured != total:
         words += " The formula differs: here keys and values are not as wide as its numbers say."
     if config.groups_keys:
@@ -273,129 +269,104 @@ def _bytes(look: Look, run: Trace, last: WritingStep, written: WrittenToken, sou
             f"take {group * measured:,} bytes."
         )
     if source:
-        words += (
-            f" The keys and values of the {source} source tokens, for cross-attention, are kept whole from "
-            "the first step: the encoder has read its text by then, and nothing is added to it."
-        )
-    stacks = 2 if source else 1
+        words += f" Those of the {source} source tokens are kept from the first step."
     formula = (
         r"2 \cdot \text{layers} \cdot \text{key heads} \cdot d_k \cdot "
         rf"{'(n + m)' if source else 'n'} \cdot \text{{bytes}} = 2 \cdot {config.decoder_layers} \cdot "
-        rf"{config.key_head_count} \cdot {config.head_width} \cdot {tokens} \cdot {width} = "
+        rf"{config.key_head_count} \cdot {config.head_width} \cdot "
+        rf"{f'({tokens} + {source})' if source else tokens} \cdot {width} = "
     )
-    return Panel(
-        "prediction-kept-bytes",
-        beside=[Formula(formula + f"{total:,}".replace(",", "{,}"))],
-        check=Check(words, f"{measured:,} bytes, as the running model keeps them"),
-        table=Table(
-            {
-                "sub-layer": [sublayer_name(name, stacks=stacks) for name in caches],
-                "key heads": [config.key_head_count] * len(caches),
-                "tokens kept": [one.tokens for one in caches.values()],
-                "bytes of keys and values": [one.nbytes for one in caches.values()],
-            }
-        ),
+    return Formula(formula + f"{total:,}".replace(",", "{,}")), words
+
+
+def _latent_bytes(run: Trace, written: WrittenToken, width: int) -> tuple[Formula, str]:
+    """The bytes of a cache of latent vectors, from which keys and values are rebuilt (DeepSeek-V2, 2024)."""
+    name, first = next(iter(written.kept.items()))
+    (_, latent), (_, turned) = first.sizes
+    vectors = run.find(name).vectors[1:]
+    keys, values = (f"{len(each)} × {each.shape[-1]}" for each in vectors)
+    total = _bytes(written)
+    plainly = width * first.tokens * sum(len(each) * each.shape[-1] for each in vectors)
+    numbers = len(written.kept), latent, turned, first.tokens, width
+    return Formula(_LATENT % numbers + f"{total:,}".replace(",", "{,}")), (
+        f"Each layer keeps of every token one **latent vector** of {latent} numbers and one rotated key of "
+        f"{turned}, and rebuilds keys ({keys} numbers a token) and values ({values}) from them. The running "
+        f"model keeps {total:,} bytes; the keys and values themselves would take "
+        f"{plainly * len(written.kept):,}."
     )
 
 
-WINDOWS = (2, 4, 8, 16, 32, 64, 128)
-FIRSTS = (1, 2, 4, 8)
-PERPLEXITY = r"\exp\left(-\tfrac{1}{n} \sum_t \ln p(y_t \mid \text{what is kept})\right)"
-_LOOKS = ((KEY, "solid"), (HEADS[0], "dash"), (HEADS[2], "dot"))  # seen on a light and a dark page
+def _shorter(look: Look, eviction: Eviction, measure: str, count: int) -> Panel:
+    """A cache that drops tokens: what it keeps and saves, and how probable the same text is with it.
 
-
-def shorter_cache(look: Look) -> Panel:
-    """How probable the text is with each cache, and the texts side by side."""
-    draws = one_of("At each step, take", (LIKELIEST, DRAW), "prediction-evict-how") == DRAW
-    choice = choice_of(look, draws=draws)
-    steps = tokens_to_write(look)
-    window = st.select_slider(
-        "Window: the last tokens that are kept",
-        WINDOWS,
-        value=8,
-        key="prediction-window",
-        bind="query-params",
-        help="Each token attends to at most this many tokens, itself included.",
-    )
-    first = st.select_slider(
-        "First tokens kept", FIRSTS, value=1, key="prediction-first", bind="query-params"
-    )
+    Source: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks"; here tokens keep the
+    positions at which they were read.
+    """
     model, given = look.model, look.trace.tokens
+    window, first = eviction.window or 0, eviction.first or 1
     offer = Offer(
         "prediction-evict",
-        f"The model writes {counted(steps, 'token')} with each of three caches.",
+        f"The model writes {counted(count, 'token')} with each of three caches.",
         "Write all three",
         "tokens",
         "written",
-        3 * steps,
-        (3 * steps + 9 * len(given)) * model.parameter_count,
+        3 * count,
+        (3 * count + 9 * len(given)) * model.parameter_count,
     )
     run = passes_or_offer(
-        ("shorter caches", look.request, choice, steps, window, first),
+        ("shorter caches", look.request, GREEDY, count, window, first),
         lambda run: shorter_caches(
-            model, given, choice, steps=steps, window=window, first=first, turn=run.turn
+            model, given, GREEDY, steps=count, window=window, first=first, turn=run.turn
         ),
         offer,
     )
     if run is None or not run.complete or run.found is None:
-        return Panel("prediction-evict")
-    caches = run.found.found
-    tokens = [token.text for token in model.tokenizer.named(caches[0].writing.ids)]
-    last = f"the last {window}"
-    names = ["everything kept", last, f"{last} and the first" + f" {first}" * (first > 1)]
-    lines = [
-        TokenLine(name, one.of_whole.tolist(), colour, dash)
-        for name, one, (colour, dash) in zip(names, caches, _LOOKS, strict=True)
-    ]
-    # the first token that is predicted without token 0
-    full = window - len(model.begun(given))
-    mark = full + 0.5 if 0 <= full < len(tokens) else None
-    columns: dict[str, object] = {"token": list(map(token_label, tokens))}
-    without = Caption("From the dotted line on the window no longer holds the first token.")
+        return Panel("prediction-kept")
+    whole, *others = run.found.found
+    short = next(one for one in others if one.eviction == eviction)
+    known = min(len(short.writing.steps), len(whole.writing.steps))
+    passed = traced(request_after(look, whole.writing.ids[:-1]))
+    steps = _steps(look, passed, len(whole.writing.ids), eviction)[:known]
+    if measure == SCORES:
+        everything = [step.cached for step in _steps(look, passed, len(whole.writing.ids))]
+        bars = StepBars(
+            SCORES, [one.cached for one in steps], SCORE, everything[:known], EVERYTHING
+        )
+    else:
+        made = _bytes if measure == BYTES else lambda step: 1_000 * step.seconds
+        kept, everything = (
+            [made(step) for step in one.writing.steps[:known]] for one in (short, whole)
+        )
+        bars = StepBars(measure, kept, KEY, everything, EVERYTHING)
+    shares = [np.exp(one.of_whole[:known]).tolist() for one in (short, whole)]
+    probabilities = StepBars("p(token)", shares[0], PROBABILITY, shares[1], "every token kept")
     return Panel(
-        "prediction-evict",
-        look_for="Each line is the same text, the one written with everything kept, as the model reads it "
-        "with one of the caches. Where a line falls, the model no longer expects what it wrote itself.",
-        picture=token_lines(tokens, lines, unit="log-probability of the token", mark=mark),
-        below=[
-            *([without] if mark is not None else []),
-            Columns([_text(look, *one) for one in zip(names, caches, strict=True)]),
-            _won_back(caches),
-            partial(
-                view_link,
-                "pages/all_heads.py",
-                "Why the first token? →",
-                replace(current(), show="Why the first token?"),
-            ),
-            Formula(PERPLEXITY),
+        "prediction-kept",
+        look_for=_lost(short, whole),
+        picture=_staircase(passed, steps, [bars, probabilities], eviction),
+        beside=[
+            "**Written with every token kept**",
+            partial(so_far, (), model.tokenizer.named(whole.writing.ids), 0),
+            "**Written with this cache**",
+            partial(so_far, (), model.tokenizer.named(short.writing.ids), 0),
+            *_perplexities(short, whole),
             Caption(
-                "Tokens keep the positions at which they were read, even when those before them are dropped. "
-                "(The method that made this known, StreamingLLM, numbers the kept tokens anew.) The given "
-                "text is read under the same rule: each of its tokens attends to what is kept for it."
+                "Tokens keep the positions at which they were read; the given text is read by the same rule."
             ),
+            *([Caption(_timed())] if measure == TIME else []),
         ],
-        table=Table(columns | {line.name: line.values for line in lines}, index="written"),
+        table=_table(passed, steps, [bars, probabilities]) if known == len(steps) else None,
     )
 
 
-def _text(look: Look, name: str, one: Shorter) -> Panel:
-    """A text that one of the caches wrote, with its numbers. name: of the cache."""
-    given, written = (
-        look.model.begun(look.trace.tokens),
-        look.model.tokenizer.named(one.writing.ids),
+def _perplexities(short: Shorter, whole: Shorter) -> list[Part]:
+    rows = (
+        ("first text, every token kept", whole.of_whole),
+        ("first text, this cache", short.of_whole),
+        ("this cache's text, every token kept", short.of_own),
     )
-    total = sum(layer.nbytes for layer in one.writing.steps[-1].kept.values())
-    return Panel(
-        f"prediction-evict-{name}",
-        below=[
-            f"**{name[0].upper()}{name[1:]}**",
-            partial(so_far, given, written),
-            f"| measured | |\n|---|--:|\n"
-            f"| perplexity of the first text with this cache | {_perplexity(one.of_whole)} |\n"
-            f"| perplexity of this text with everything kept | {_perplexity(one.of_own)} |\n"
-            f"| bytes kept at the end | {total:,} |",
-        ],
-    )
+    listed = "\n".join(f"| {name} | {_perplexity(logs)} |" for name, logs in rows)
+    return [f"| perplexity | |\n|---|--:|\n{listed}", Formula(PERPLEXITY)]
 
 
 def _perplexity(logs: np.ndarray) -> str:
@@ -403,20 +374,20 @@ def _perplexity(logs: np.ndarray) -> str:
     return f"**{value:,.2f}**" if value < 1e6 else "**over a million**"
 
 
-def _won_back(caches: tuple[Shorter, ...]) -> str:
-    """What the numbers say of the first tokens."""
-    whole, window, both = (float(one.of_whole.mean()) for one in caches)
-    means = [signed(f"{round(mean, 3) + 0.0:.3f}") for mean in (whole, window, both)]
-    first = counted(caches[2].eviction.first, "first token")
-    sentence = (
-        f"Mean log-probability of the first text: {means[0]} with everything kept, {means[1]} with the "
-        f"window alone, {means[2]} with {first} kept as well. "
-    )
-    lost, won = whole - window, both - window
-    if lost < 0.05:
-        return (
-            sentence
-            + "The window alone loses next to nothing here: a shorter one, or a longer text, shows more."
+def _lost(short: Shorter, whole: Shorter) -> str:
+    """What the text that was written with every token kept loses with the shorter cache."""
+    eviction = short.eviction
+    kept = f"the last {eviction.window} tokens"
+    if eviction.first:
+        kept += f" and the first {eviction.first}" if eviction.first > 1 else " and the first"
+    own, other = (float(one.of_whole.mean()) for one in (whole, short))
+    before, after = (signed(f"{round(mean, 2) + 0.0:.2f}") for mean in (own, other))
+    return (
+        f"With only {kept} kept, the text that the model wrote with every token kept has a mean "
+        f"log-probability of {after} instead of {before}"
+        + (
+            ": a longer text would show more."
+            if own - other < 0.05
+            else ": it no longer expects it."
         )
-    back = min(max(won / lost, 0.0), 1.0)
-    return f"{sentence}Keeping {first} wins back {back:.0%} of what the window loses."
+    )

@@ -6,16 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.heads.statistics import entropy
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import (
     Distribution,
     Sampling,
-    lens,
     likeliest,
     probabilities,
     temperature,
@@ -24,111 +21,96 @@ from model.analysis.tokens.prediction import (
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.worked.equality import sign
-from viz.elements.one_of import one_listed
-from viz.elements.plot import scrolling_plot
 from viz.figures.bars import Bars, distribution
-from viz.figures.cells import lens_table
-from viz.notation.labels import numbered_labels, token_label
+from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
-from viz.notation.names import state_names
 from viz.notation.numbers import (
-    counted,
-    difference,
+    fixed,
     nats,
+    power_of_ten,
     probability,
     rounded,
     settled,
     sign_of_sum,
     significant,
 )
-from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.state.look import Look
 
 UNCHANGED = Sampling()
 _DEFAULTS = {
     "prediction-temperature": UNCHANGED.temperature,
-    "prediction-top-k": UNCHANGED.top_k,
+    "prediction-top-k": 0,
     "prediction-top-p": UNCHANGED.top_p,
 }
-WHOLE = "%g"  # of a number that a link may fill: with “inf” in it, a box of ints would end the page
+TOP_K = (*range(1, 11), 20, 30, 40, 50, 100, 200, 500, 1_000, 0)  # 0: all tokens
 
 
-def sampling_controls(vocabulary: int) -> tuple[Sampling, DeltaGenerator]:
-    """The three controls in the order in which they apply, and the way back; the link holds them. Also the
-    box in which further settings have room."""
+def sampling_controls() -> Sampling:
+    """The three controls in the order in which they apply; the link holds them."""
     divisor = st.slider(
         "Temperature",
         0.1,
         3.0,
         value=1.0,
         step=0.1,
+        format="%.1f",
         key="prediction-temperature",
         bind="query-params",
     )
-    more = st.popover("More settings")
-    with more:
-        count = st.number_input(
-            "Top-k: number of tokens to keep",
-            1.0,
-            value=None,
-            step=1.0,
-            format=WHOLE,
-            placeholder="all",
-            key="prediction-top-k",
-            bind="query-params",
-            help="Keeps only the k most likely tokens. Leave it empty to keep all.",
-        )
-        share = st.slider(
-            "Top-p: share to keep",
-            0.05,
-            1.0,
-            value=1.0,
-            step=0.05,
-            key="prediction-top-p",
-            bind="query-params",
-            help=(
-                "Keeps the smallest set of likely tokens whose probabilities add up to this share. "
-                "1 keeps all."
-            ),
-        )
-    chosen = Sampling(divisor, None if count is None else min(int(count), vocabulary), share)
-    if chosen != UNCHANGED:
-        st.button(
-            "Reset to the model's own distribution",
-            key="prediction-back",
-            on_click=st.session_state.update,
-            args=(_DEFAULTS,),
-        )
-    return chosen, more
+    count = st.select_slider(
+        "Top-k",
+        TOP_K,
+        value=0,
+        format_func=lambda count: f"{count:,}" if count else "all",
+        key="prediction-top-k",
+        bind="query-params",
+    )
+    share = st.slider(
+        "Top-p",
+        0.05,
+        1.0,
+        value=1.0,
+        step=0.05,
+        key="prediction-top-p",
+        bind="query-params",
+    )
+    return Sampling(divisor, count or None, share)
+
+
+def _offer_reset() -> None:
+    st.button("Reset", "prediction-back", on_click=st.session_state.update, args=(_DEFAULTS,))
 
 
 def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
-    """A sentence for each of the three: what it does to this row of logits, (vocabulary,). error: how
-    far rounding may move the logarithm of what is drawn with."""
+    """A sentence for each of the three that is on: what it does to this row of logits, (vocabulary,). error:
+    how far rounding may move the logarithm of what is drawn with."""
     warmed = temperature(logits, chosen.temperature)
     cut = warmed if chosen.top_k is None else top_k(warmed, chosen.top_k)
-    drawn, divisor = chosen.of(logits), f"{chosen.temperature:g}"
-    gain = "Likely" if chosen.temperature < 1 else "Unlikely"
-    return [
-        "Temperature 1 leaves the probabilities as they are: below 1 the likely tokens gain, above 1 the "
-        "unlikely ones."
-        if chosen.temperature == 1
-        else f"Temperature {divisor} divides every logit by {divisor}. {gain} tokens gain.",
-        "Top-k is off: all tokens are kept."
-        if chosen.top_k is None
-        else f"Top-k keeps {np.count_nonzero(cut):,} of {len(cut):,} tokens. Together they had a "
-        f"probability of {probability(warmed[cut > 0].sum(), error)}.",
-        "Top-p is off: no share is cut."
-        if chosen.top_p == 1
-        else f"Top-p keeps the smallest set of likely tokens that has at least {chosen.top_p:g}: "
-        f"{np.count_nonzero(drawn):,} of {np.count_nonzero(cut):,}, which have "
-        f"{probability(cut[drawn > 0].sum(), error)}.",
-    ]
+    drawn, divisor, said = chosen.of(logits), f"{chosen.temperature:g}", []
+    if chosen.temperature != 1:
+        gain = "likely" if chosen.temperature < 1 else "unlikely"
+        said.append(f"Temperature {divisor} divides every logit by {divisor}: {gain} tokens gain.")
+    if chosen.top_k is not None:
+        said.append(
+            f"Top-k keeps {np.count_nonzero(cut):,} of {len(cut):,} tokens. Together they had a "
+            f"probability of {probability(warmed[cut > 0].sum(), error)}."
+        )
+    if chosen.top_p != 1:
+        said.append(
+            f"Top-p keeps the smallest set of likely tokens that has at least {chosen.top_p:g}: "
+            f"{np.count_nonzero(drawn):,} of {np.count_nonzero(cut):,}, which have "
+            f"{probability(cut[drawn > 0].sum(), error)}."
+        )
+    return said
 
 
 SOFTMAX = r"p_i = \frac{e^{\,z_i / T}}{\sum_j e^{\,z_j / T}}"
 ENTROPY = r"H = -\sum_i p_i \ln p_i"
 LISTED = 10
+_FILLED = (
+    "prediction-filled"  # session state: the id of the token whose numbers stand in the formula
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,22 +145,20 @@ def next_token(look: Look) -> Panel:
     tokens = trace.tokens_of("decoder")
     key, read = "prediction-position", "prediction-read"
     if st.session_state.get(read) != look.request or key not in st.session_state:
-        st.session_state.update({read: look.request, key: len(tokens) - 1})
+        st.session_state.update({read: look.request, key: len(tokens) - 1, _FILLED: None})
     position: int = st.selectbox(
-        "After which token",
+        "After",
         range(len(tokens) - 1, -1, -1),
         format_func=[
             f"{token_label(token.text, 24)} ({at})" for at, token in enumerate(tokens)
         ].__getitem__,
         key=key,
     )
-    sampling, more = sampling_controls(prediction.vocabulary)
+    sampling = sampling_controls()
     row = row_of(trace, prediction.after(position), sampling)
     ids = listed_ids(row)
-    named = look.model.tokenizer.named(ids)
-    names = [f"{token_label(token.text, 24)} ({rank})" for rank, token in enumerate(named, 1)]
-    with more:
-        filled = one_listed("Fill the formula with the numbers of", names, "prediction-filled")
+    filled = st.session_state.get(_FILLED)
+    filled = filled if filled in ids else ids[0]
     following: list[Part] = []
     if position + 1 < len(tokens):
         token, own = tokens[position + 1], row.own
@@ -187,17 +167,48 @@ def next_token(look: Look) -> Panel:
             f"In your text {bold_token(token.text)} comes next. The model gave it "
             f"{probability(own[token.id], row.error)}, rank {rank:,} of {len(own):,}."
         ]
-    earlier = "; or choose an earlier token" * (len(tokens) > 1)
     return replace(
-        bars_of(look, row, "prediction-next", ids),
-        look_for="The first bar is the token that the model thinks most likely. Raise the temperature, and "
-        f"that bar shrinks{earlier}.",
+        bars_of(look, row, "prediction-next", ids, filled),
+        look_for=_two_likeliest(look, row),
+        clicked=lambda number: (
+            st.session_state.update({_FILLED: ids[number % (len(ids) + 1)]})
+            if number % (len(ids) + 1) < len(ids)
+            else None
+        ),
+        chosen=filled,
         beside=[
             Formula(SOFTMAX),
-            Formula(with_numbers(row, ids[filled])),
+            Formula(with_numbers(row, filled)),
+            Caption(f"With the numbers of {_chip(look, filled)}. Click another bar for its own."),
             *(Caption(plain(words)) for words in in_words(sampling, row.logits, row.drawn_error)),
+            *([_offer_reset] if sampling != UNCHANGED else []),
+            partial(_undecided, row),
+            Caption(_sums(row, ids)),
+            *following,
         ],
-        below=[Caption(_sums(row, ids)), *following],
+    )
+
+
+def _chip(look: Look, id_: int) -> str:
+    """A token as a word of a sentence: what is a sign alone would read as a typing error."""
+    (token,) = look.model.tokenizer.named([id_])
+    return f"`{token_label(token.text, 24)}`"
+
+
+def _two_likeliest(look: Look, row: TokenRow) -> str:
+    """What the distance of two logits makes of two probabilities."""
+    first, second = likeliest(row.drawn, row.drawn, 2).ids
+    shares, divisor = row.drawn, row.sampling.temperature
+    has = f"{_chip(look, first)} has a probability of {fixed(float(shares[first]), 2)}"
+    if not shares[second]:
+        return f"{has}: every other token is cut."
+    gap = float(row.logits[first]) - float(row.logits[second])
+    ratio = np.exp(gap / divisor)
+    times = power_of_ten(ratio, 2) if ratio >= 1e6 else f"{ratio:,.{0 if ratio >= 100 else 1}f}"
+    power = f"{gap:.2f}" if divisor == 1 else f"{gap:.2f} / {divisor:g}"
+    return (
+        f"{has}. Its logit is {gap:.2f} above that of {_chip(look, second)}, and the softmax makes "
+        f"of it a factor: exp({power}) ≈ {times} times as probable."
     )
 
 
@@ -239,6 +250,8 @@ def bars_of(
             logits,
             own,
             drawn if changed else None,
+            others=len(row.logits) - len(ids),
+            divisor=row.sampling.temperature,
             chosen=None if chosen is None else ids.index(chosen),
         ),
         table=Table(
@@ -255,24 +268,25 @@ def _bars(shares: Distribution, ids: Sequence[int], error: float) -> Bars:
     return Bars([float(share) for share in listed], float(unlisted.sum()), error)
 
 
+def _undecided(row: TokenRow) -> None:
+    """The entropy of what is drawn with, as the number of equally likely tokens that has the same one."""
+    own, drawn = float(entropy(row.own)), float(entropy(row.drawn))
+    alike, blur = np.exp(drawn), row.drawn_error
+    st.metric("As undecided as among", f"{rounded(alike, alike * drawn * blur, 1)} equal tokens")
+    without = f" The model's own is {nats(own, own * row.error)}." * (row.sampling != UNCHANGED)
+    st.caption(f"Entropy {nats(drawn, drawn * blur)} nats.{without}")
+
+
 def _sums(row: TokenRow, ids: Sequence[int]) -> str:
-    """What the bars add up to, how many tokens stay, and how undecided the model is."""
-    drawn, own = row.drawn, row.own
+    """What the bars add up to, and how many tokens stay."""
+    drawn = row.drawn
     bars = _bars(drawn, ids, row.drawn_error)
-    undecided, blur = float(entropy(drawn)), row.drawn_error
-    alike = np.exp(undecided)
-    parts = [probability(share, blur) for share in (sum(bars.shares), bars.others)]
+    parts = [probability(share, row.drawn_error) for share in (sum(bars.shares), bars.others)]
     whole = probability(sum(bars.all), 0.0)
-    sentence = (
-        f"Listed {parts[0]} + other {parts[1]} {sign_of_sum(parts, whole)} {whole}, over all "
-        f"{len(drawn):,} tokens. {np.count_nonzero(drawn):,} of them can come next. Entropy "
-        f"{nats(undecided, undecided * blur)} nats: as uncertain as a choice among "
-        f"{rounded(alike, alike * undecided * blur, 1)} equally likely tokens"
+    return (
+        f"Listed {parts[0]} + others {parts[1]} {sign_of_sum(parts, whole)} {whole}. "
+        f"{np.count_nonzero(drawn):,} of {len(drawn):,} tokens can come next."
     )
-    if row.sampling == UNCHANGED:
-        return f"{sentence}."
-    without = float(entropy(own))
-    return f"{sentence}; the model's own is {nats(without, without * row.error)}."
 
 
 def with_numbers(row: TokenRow, id_: int) -> str:
@@ -301,62 +315,3 @@ def _equated(share: str, result: str) -> str:
     if result.startswith("<"):
         return rf"{share} < \mathbf{{{result[1:]}}}"
     return rf"{share} {sign(share, result)} \mathbf{{{result}}}"
-
-
-LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
-LENS_WITHOUT_NORM = r"p = \text{softmax}\bigl(x_{\text{state}}\, W_{\text{out}}\bigr)"
-COLUMNS = 12  # tokens side by side: more, and their words no longer fit the cells
-OWN, FINAL = "of the token shown", "of the final token"
-
-
-def logit_lens(look: Look) -> Panel:
-    """State by token, what each would predict and how surely."""
-    trace, prediction = look.trace, look.trace.require_prediction()
-    look.model.require("unembedding")
-    tokens = [token.text for token in trace.tokens_of("decoder")]
-    shown = st.radio("Colour: probability", (OWN, FINAL), horizontal=True, key="prediction-lens")
-    first, last = 0, len(tokens)  # the end of a long text
-    if last > COLUMNS:
-        key, end = f"prediction-window-{last}", last - 1
-        last = st.slider("Last token shown", COLUMNS - 1, end, value=end, key=key) + 1
-        first = last - COLUMNS
-    states = [state[first:last] for state in trace.residual["decoder"]]
-    logits = prediction.rows(first, last)
-    read, error = lens(look.model.unembed, states, logits), rounding(trace, logits)
-    names, named = state_names(trace, "decoder"), look.model.tokenizer.named
-    predicted = [[token.text for token in named(row.tolist())] for row in read.ids]
-    figure = lens_table(
-        read.shares if shown == OWN else read.final,
-        predicted,
-        states=names,
-        tokens=tokens[first:last],
-        error=error,
-    )
-
-    share, width = f"%.{significant(error)}g", last - first
-    return Panel(
-        "prediction-lens-table",
-        picture=partial(scrolling_plot, figure, "prediction-lens-table"),
-        saved=partial(go.Figure, figure),
-        below=[
-            "Each state of the stream is turned into a prediction by the model's own last step, as if "
-            "no layer came after it. **What to look for.** Go down a column: where does the model's "
-            "final prediction, in bold, appear for the first time?",
-            Formula(LENS if not look.model.config.norms_sum else LENS_WITHOUT_NORM),
-        ],
-        check=Check(
-            "Check: the logits read from the last state differ from the model's own output by at most "
-            f"{difference(read.difference)}, over {counted(width, 'position')}.",
-            read.difference,
-        ),
-        table=Table(
-            {
-                "state": np.repeat(names, width),
-                "after": numbered_labels(tokens)[first:last] * len(names),
-                "predicts": [token_label(text) for row in predicted for text in row],
-                "its probability": read.shares.ravel(),
-                "the final token's": read.final.ravel(),
-            },
-            formats={"its probability": share, "the final token's": share},
-        ),
-    )

@@ -1,23 +1,30 @@
 """Which tokens made a logit: each left out in turn, beside what gradients say of them."""
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
+from model.analysis.attribution.head_matrices import table_factor
 from model.analysis.attribution.relevance import Relevance, rank_correlation, relevances
 from model.trace.arrays import Wide
-from viz.elements.one_of import one_listed, one_of
-from viz.figures.heatmap import Axis, heatmap
+from viz.elements.one_of import one_listed
+from viz.figures.heatmap import Axis, heatmap, numbers_in_cells
+from viz.figures.room import BELOW, SCALE
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import led_by, sign_of_sum, signed
 from viz.shell.background import Offer, passes_or_offer
-from viz.shell.panel import Caption, Panel, Part, Table
+from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.state.look import Look
 
 LEFT_OUT, INTEGRATED, BY_ATTENTION = "left out", "integrated gradients", "weights × gradients"
 WRITTEN = 64  # tokens up to which the cells hold their numbers
 FEW_STEPS = 0.1  # of the whole: an error above it asks for more steps
 STEPS = (32, 128, 512)
+_STEPS = (
+    "prediction-relevance-steps"  # session state: the steps that were asked for, and of which run
+)
 OFFERED = 8  # likeliest next tokens
 FORMULA = (
     r"\begin{aligned} \text{left out: } & z(x) - z(x \text{ with } \bar e \text{ for } e_j) \\"
@@ -25,6 +32,19 @@ FORMULA = (
     r" & x^{(k)} = b + \tfrac{k - 1/2}{n} (x - b) \\"
     r" \text{weights: } & \textstyle\sum_{l, h, i} a_{ij}\, \partial z / \partial a_{ij} \end{aligned}"
 )
+
+
+def tells_relevance(look: Look) -> bool:
+    """Whether a token can be left out here: the model runs, and its token vectors are rows of one table."""
+    if not look.model.runs or look.trace.intervention.patch is not None:
+        return False
+    try:
+        table_factor(
+            look.model, look.trace.summands[look.trace.source]["tokens"], look.trace.tokens
+        )
+    except (KeyError, ValueError):
+        return False
+    return True
 
 
 def relevance(look: Look) -> Panel:
@@ -45,7 +65,9 @@ def relevance(look: Look) -> Panel:
         f"prediction-relevance-against-{hash(tuple(likely))}-{chosen}",
     )
     against = likely[others[rival - 1]] if rival else None
-    steps = one_of(f"Steps of {INTEGRATED}", STEPS, "prediction-relevance-steps")
+    more, steps = st.session_state.get(_STEPS, (None, STEPS[0]))
+    if more != look.request:
+        steps = STEPS[0]
     length = len(trace.tokens)
     offer = Offer(
         "prediction-relevance",
@@ -77,16 +99,14 @@ def relevance(look: Look) -> Panel:
         rows=Axis("", texts),
         columns=Axis("", list(kinds), tokens=False),
         quantity="difference",
-        words=[
-            [signed(f"{value:z.2f}") if length <= WRITTEN else "" for value in row]
-            for row in values.tolist()
-        ],
+        words=numbers_in_cells(values, 2) if length <= WRITTEN else (),
     )
-    how = "(measured)", "(estimate)", "(estimate)"
     figure.layout.xaxis.ticktext = [
-        f"{kind.replace(' gradients', '<br>gradients')}<br>{one}"
-        for kind, one in zip(kinds, how, strict=True)
+        f"<b>{kind.replace(' gradients', '<br>gradients')}</b><br>{how}"
+        for kind, how in zip(kinds, ("measured", "estimate", "estimate"), strict=True)
     ]
+    figure.data[-1].colorbar.update(SCALE)
+    figure.layout.margin.b = BELOW
     logit = f"The logit of {bold_token(named[chosen].text)}"
     if rival:
         logit += f" minus that of {bold_token(named[others[rival - 1]].text)}"
@@ -97,6 +117,7 @@ def relevance(look: Look) -> Panel:
         picture=figure,
         chosen=likely[chosen],
         beside=_compared(shares, steps, rival > 0) if is_measured else [],
+        below=[partial(_offer_steps, look, steps)] if steps < STEPS[-1] else [],
         table=Table({"token": [token_label(text) for text in texts], **kinds}),
     )
 
@@ -132,11 +153,10 @@ def _compared(shares: Relevance, steps: int, is_contrast: bool) -> list[Part]:
     parts: list[Part] = [
         f"Rank correlation with **left out** (Spearman): {'; '.join(lines)}.",
         Caption(
-            "“Left out” replaces a token’s vector by the mean vector of the vocabulary and measures how far "
-            f"{logit} falls; its position stays. The two others are estimates from gradients. Where an "
-            "estimate differs from the measured one, trust the measured one. What the weights times their "
-            "gradients say belongs to the positions that are attended to: after the first layer these hold "
-            "more than their own token."
+            "“Left out” puts the mean vector of the vocabulary in the place of the token’s own and measures "
+            f"how far {logit} falls. The two others are estimates: where they differ from it, trust what is "
+            "measured. Weights × gradients speak of positions, which after the first layer hold more than "
+            "their own token."
         ),
     ]
     if np.isfinite(shares.integrated).all():
@@ -152,18 +172,22 @@ def _compared(shares: Relevance, steps: int, is_contrast: bool) -> list[Part]:
             f"With {steps} steps the difference is {shares.incomplete:.2g}."
         )
         if shares.incomplete > FEW_STEPS * abs(apart):
-            remark += " That is more than a tenth of it. " + (
-                "Take more steps above."
-                if steps < STEPS[-1]
-                else "On the way from nothing to the text the gradient changes too fast even for so many."
+            remark += " That is more than a tenth of it." + (
+                " On the way from nothing to the text the gradient changes too fast even for so many."
+                * (steps == STEPS[-1])
             )
         parts.append(Caption(remark))
-    return [*parts, _formulas]
+    return [Formula(FORMULA), *parts]
 
 
-def _formulas() -> None:
-    with st.expander("The formulas"):
-        st.latex(FORMULA)
+def _offer_steps(look: Look, steps: int) -> None:
+    more = STEPS[STEPS.index(steps) + 1]
+    st.button(
+        f"Integrate in {more} steps",
+        "prediction-relevance-more",
+        on_click=st.session_state.update,
+        args=({_STEPS: (look.request, more)},),
+    )
 
 
 def _correlation(measured: Wide, estimate: Wide) -> str:

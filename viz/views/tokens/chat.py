@@ -11,22 +11,16 @@ import streamlit as st
 
 from model.hub.tokenizer import HubTokenizer
 from model.run.tokenizers import Piece, pieces
+from model.trace.unproven import NotShownError
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
-from viz.notation.theme import KEY, MASKED, rgba
-from viz.shell.panel import Caption, Panel, Part
+from viz.shell.panel import Caption, Panel
 from viz.state.look import Look
 from viz.state.session import current, open_view
-from viz.views.tokens.listing import strip
+from viz.views.tokens.listing import STYLE
 
-INSTRUCT = "SmolLM2-135M-Instruct"
 _ROLE = re.compile(r"(system|developer|user|assistant|model|tool)\b")
-_LINES = "padding:0;margin:0;list-style:none;line-height:1.9"
-_BOX = "display:inline-block;padding:0 4px;margin:1px 2px;border-radius:4px;font-family:monospace"
-_OWN = f"{_BOX};border:1px solid {KEY};background:{rgba(KEY, 0.14)}"
-_DIM = f"{_BOX};border:1px solid transparent;opacity:0.75"
-_MARK = f"{_BOX};border:1px dashed {MASKED};opacity:0.75"
 
 
 class Chat(NamedTuple):
@@ -37,30 +31,28 @@ class Chat(NamedTuple):
     typed: bool  # whether the sentence of the page already has this form
 
 
+def has_template(look: Look) -> bool:
+    """Whether the open model has a chat template."""
+    tokenizer = look.model.tokenizer
+    return isinstance(tokenizer, HubTokenizer) and tokenizer.template is not None
+
+
 def as_a_chat(look: Look) -> Panel:
-    """The wrapped text, with the roles and special tokens of the template."""
+    """The wrapped text, with the roles and special tokens of the template. Refuses where it has none."""
     chat, refusal = _wrapped(look)
     if chat is None:
-        notes: list[Part] = [partial(st.warning, plain(refusal))] if refusal else []
-        typed = pieces(look.trace.tokens)
-        return Panel(
-            "tokens-typed",
-            look_for=f"{plain(look.title)} has no chat template that can be shown: it continues a text, or "
-            f"only reads it. A model trained to answer has one: open {INSTRUCT} under *Other models*.",
-            picture=partial(strip, typed, "tokens-typed", "Tokens of the sentence as it is typed"),
-            below=notes,
-        )
+        raise NotShownError(refusal or f"{look.title} has no chat template.")
     tokens = _tokens(look, chat)
     return Panel(
         "tokens-as-a-chat",
-        look_for="Framed: your text. The rest tells the model who is speaking.",
+        look_for="Framed: your text. The rest, also tokens that stand for no text, dashed, tells the model "
+        "who is speaking.",
         picture=partial(st.html, chat_lines(tokens, chat)),
-        beside=[partial(_offer_to_read, look, chat, len(tokens))],
-        below=[
+        beside=[
+            partial(_offer_to_read, look, chat, len(tokens)),
             Caption(
                 f"{plain(look.title)} was trained to answer chats in this form. The text ends where the "
-                "assistant begins. Dashed tokens stand for no text. Without the template the model merely "
-                "continues your sentence."
+                "assistant begins. Without the template the model merely continues your sentence."
             ),
             partial(st.code, chat.text, language=None, wrap_lines=True),
         ],
@@ -135,14 +127,15 @@ def chat_lines(tokens: Sequence[Piece], chat: Chat) -> str:
         span = token.token.span
         if token.token.special and span is not None and _ROLE.match(chat.text, span[1]):
             lines.append([])
-        lines[-1].append(_box(token, chat.own))
-    rows = "".join(f'<li style="margin:0">{"".join(line)}</li>' for line in lines if line)
-    return f'<ol style="{_LINES}" aria-label="Tokens of the sentence as a chat">{rows}</ol>'
+        lines[-1].append(_chip(token, chat.own))
+    rows = "".join(f"<ol>{''.join(line)}</ol>" for line in lines if line)
+    name = "Tokens of the sentence as a chat"
+    return f'{STYLE}<div class="tokens chat" role="group" aria-label="{name}">{rows}</div>'
 
 
-def _box(piece: Piece, own: tuple[int, int]) -> str:
+def _chip(piece: Piece, own: tuple[int, int]) -> str:
     span = piece.token.span
     is_own = span is not None and max(span[0], own[0]) < min(span[1], own[1])
-    style = _MARK if piece.token.special else _OWN if is_own else _DIM
+    look = "added" if piece.token.special else "named" if is_own else ""
     label = html.escape(token_label(piece.spelled))
-    return f'<span style="{style}" title="id {piece.token.id}">{label}</span>'
+    return f'<li class="{look}" title="id {piece.token.id}"><b>{label}</b></li>'

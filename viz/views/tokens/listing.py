@@ -1,11 +1,14 @@
-"""The tokens of the sentence as boxes with ids and bytes, the same text cut by another tokenizer, and one
-word cut step by step."""
+"""The tokens of the sentence as chips with their ids, the same text cut by another tokenizer, and one word
+cut step by step."""
 
 import html
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.hub.tokenizer import HubTokenizer
 from model.loading.bert import word_pieces
@@ -19,182 +22,235 @@ from model.run.tokenizers import (
     pieces,
     spelled,
 )
-from model.run.word_cuts import LONGEST, SPELLED, CutStep, WordCut, whole_gpt2, word_cut, words_of
+from model.run.word_cuts import (
+    CONTINUES,
+    LONGEST,
+    SPELLED,
+    CutStep,
+    WordCut,
+    whole_gpt2,
+    word_cut,
+    words_of,
+)
 from model.trace.unproven import NotShownError
-from viz.elements.one_of import one_listed, one_of
+from viz.elements.one_of import one_listed
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
-from viz.notation.theme import KEY, MASKED, STREAM, rgba
-from viz.shell.panel import Caption, Columns, Panel, Part, Table, refusals
-from viz.shell.pictures import look_for
+from viz.shell.panel import Caption, Check, Panel, Part, Table, refusals
 from viz.state.look import Look
 
 UNKNOWN = "[UNK]"  # of word pieces
-MANY = 90  # tokens; a longer row scrolls
 GPT2_NAME = "GPT-2, its whole vocabulary"
-_ROW = "display:flex;flex-wrap:wrap;gap:4px;padding:0;margin:0;list-style:none"
-_BOX = (
-    "display:flex;flex-direction:column;align-items:center;padding:4px 7px;margin:0;"
-    "border-radius:4px;font-family:monospace;max-width:13rem;min-width:2.2rem"
-)
-_SMALL = "font-size:13px;opacity:0.8;text-align:center;overflow-wrap:anywhere"
-_TINTS = (rgba(STREAM, 0.20), rgba(STREAM, 0.09))
+FEW, SEVERAL, MANY = 24, 60, 90  # tokens: more are smaller, and many scroll
+STYLE = f"<style>{Path(__file__).with_name('tokens.css').read_text(encoding='utf-8')}</style>"
 
 
 def token_list(look: Look) -> Panel:
     """The tokens that the model reads."""
-    own = pieces(look.trace.tokens)
-    legend = "Each box shows the token's text, its id, and its bytes in hexadecimal."
-    if not any(piece.hexadecimal for piece in own):
-        legend = (
-            "Each box shows the token's text and its id. This tokenizer works on characters, not "
-            "bytes."
-        )
+    own, text = pieces(look.trace.tokens), look.request.text
+    words, named = _surprise(look, own)
+    notes: list[Part] = []
     if any(piece.token.special for piece in own):
-        legend += " Dashed boxes are tokens that the tokenizer added."
+        notes.append(Caption("Dashed: tokens that the tokenizer added."))
     if separator := look.model.config.separator:
         (between,) = look.model.tokenizer.named([separator])
-        legend += f" Write {between.text} between two sentences to read them as a pair."
+        hint = f"Write {between.text} between two sentences to read them as a pair."
+        notes.append(Caption(plain(hint)))
+    counts = _counts(text, own) | {"tokens in the vocabulary": f"{look.model.tokenizer.size:,}"}
     return Panel(
         "tokens-own",
-        look_for=_surprise(look, own),
-        picture=partial(strip, own, "tokens-own", "Tokens of your sentence"),
-        beside=[Caption(plain(legend))],
-        table=_table(own),
+        look_for=words,
+        picture=partial(_draw, own, named, counts),
+        below=notes,
+        table=_table({look.title: own}),
     )
+
+
+def _counts(text: str, cut: Sequence[Piece]) -> dict[str, str]:
+    """How long a text is in characters and in tokens, what the tokenizer adds not counted."""
+    typed = sum(not piece.token.special for piece in cut)
+    counts = {"characters": f"{len(text):,}", "tokens": f"{typed:,}"}
+    if typed:
+        counts["characters a token"] = f"{len(text) / typed:.2f}"
+    return counts
 
 
 def two_tokenizers(look: Look) -> Panel:
-    """The same text cut by GPT-2's tokenizer, and by the model's own or one of word pieces."""
-    text = look.request.text
-    offered = {"own": f"{look.title}, the chosen model"}
-    others = word_pieces()
-    if others is not None and look.model.name != OWN_BERT:
-        offered[OWN_BERT] = f"{models[OWN_BERT].title}, word pieces"
-    chosen = "own"
-    if len(offered) > 1:
-        label = "Compare GPT-2's tokenizer with that of"
-        chosen = one_of(label, list(offered), "tokens-beside", named=offered.__getitem__)
-    tokens, size = look.trace.tokens, look.model.tokenizer.size
-    if chosen == OWN_BERT and others is not None:
-        tokens, size = others.tokens(text), others.size
-    full, other = pieces(gpt2_tokens(text)), pieces(tokens)
-    subset: list[Part] = []
-    if chosen == "own" and isinstance(look.model.tokenizer, GPT2Subset):
-        words = (
-            f"{plain(look.title)} keeps {size:,} of GPT-2's tokens and renumbers them. Any other "
-            "token is spelled out in bytes: type a rare word to see this."
+    """The same text cut by the model's own tokenizer, and below it by another one."""
+    text, tokenizer = look.request.text, look.model.tokenizer
+    others = {GPT2_NAME: (pieces(gpt2_tokens(text)), gpt2().n_vocab)}
+    if look.model.name != OWN_BERT and (words := word_pieces()) is not None:
+        title = models[OWN_BERT].title.partition(" (")[0]
+        named = f"{title}, word pieces"
+        of_words = {named: (pieces(words.tokens(text)), words.size)}
+        # GPT-2 cuts a text as its subset does, or nearly so.
+        others = of_words | others if isinstance(tokenizer, GPT2Subset) else others | of_words
+    names, own = list(others), pieces(look.trace.tokens)
+    name = names[one_listed("Beside it", names, f"tokens-beside-{len(names)}")]
+    other, size = others[name]
+    rows = [(look.title, own, tokenizer.size), (name, other, size)]
+    kept = ""
+    if name == GPT2_NAME and isinstance(tokenizer, GPT2Subset):
+        kept = (
+            f" {plain(look.title)} keeps {tokenizer.size:,} of GPT-2's tokens and renumbers them; any other "
+            "token it spells out in bytes."
         )
-        subset.append(Caption(words))
     return Panel(
         "tokens-two",
-        below=[
-            Columns(
-                [
-                    _side(GPT2_NAME, gpt2().n_vocab, full, text, "tokens-gpt2"),
-                    _side(offered[chosen], size, other, text, "tokens-other"),
-                ]
-            ),
-            partial(
-                look_for,
-                "Each tokenizer has its own list of pieces, so the same text gets different ids and often "
-                "different tokens. Rare words are usually split into more pieces than common ones.",
-            ),
-            *subset,
-        ],
+        look_for=_apart(own, other) + kept,
+        picture=partial(_one_below_the_other, text, rows),
+        table=_table({title: cut for title, cut, _ in rows}),
     )
 
 
-def _side(name: str, vocabulary: int, cut: Sequence[Piece], text: str, key: str) -> Panel:
-    typed = sum(not piece.token.special for piece in cut)
-    share = f", {len(text) / typed:.2f} characters each on average" if typed else ""
-    words = (
-        f"{counted(typed, 'token')} for {counted(len(text), 'character')}{share}. "
-        f"The vocabulary has {vocabulary:,} tokens."
+def _one_below_the_other(text: str, rows: Sequence[tuple[str, Sequence[Piece], int]]) -> None:
+    """rows: a tokenizer's name, its tokens of the text, and how many it has in all."""
+    for number, (title, cut, size) in enumerate(rows):
+        counts = _counts(text, cut) | {"in the vocabulary": f"{size:,}"}
+        words = ", ".join(f"{count} {what}" for what, count in counts.items())
+        st.markdown(f"**{plain(title)}**: {words}")
+        with _room(f"tokens-two-{number}", cut):
+            st.html(token_strip(cut, title, size="several"))
+
+
+def _apart(own: Sequence[Piece], other: Sequence[Piece]) -> str:
+    """How two lists of tokens of one text differ."""
+    typed = [sum(not piece.token.special for piece in cut) for cut in (own, other)]
+    words = f"{counted(typed[0], 'token')} above, {typed[1]:,} below."
+    if typed[0] == typed[1]:
+        words = f"Both make {counted(typed[0], 'token')}."
+    below = {piece.spelled.strip().lower(): piece for piece in other if not piece.token.special}
+    shared = [piece for piece in own if piece.spelled.strip().lower() in below]
+    if not shared:
+        return f"{words} No token is in both lists."
+    longest = max(shared, key=lambda piece: len(piece.spelled.strip()))
+    same = below[longest.spelled.strip().lower()]
+    return (
+        f"{words} Each numbers its own list: {bold_token(longest.spelled)} is {longest.token.id} above, "
+        f"{bold_token(same.spelled)} is {same.token.id} below."
     )
-    return Panel(
-        key,
-        below=[f"**{plain(name)}**", partial(strip, cut, key, name), Caption(words)],
-        table=_table(cut),
-    )
 
 
-def strip(cut: Sequence[Piece], key: str, name: str) -> None:
-    """Draws the tokens; many of them scroll."""
-    with st.container(key=key, height=340 if len(cut) > MANY else "content", border=False):
-        st.html(token_strip(cut, name))
+def _surprise(look: Look, cut: Sequence[Piece]) -> tuple[str, Collection[int]]:
+    """What is worth a look in these tokens, and the places of those that show it."""
 
+    def where(shows: Callable[[Piece], bool]) -> list[int]:
+        return [place for place, piece in enumerate(cut) if shows(piece)]
 
-def _surprise(look: Look, cut: Sequence[Piece]) -> str:
-    if any(piece.part_of for piece in cut):
+    if torn := where(lambda piece: bool(piece.part_of)):
         return (
-            "The framed boxes hold only part of a character. Together with their neighbours they "
-            "make a whole one; alone they have no text, so their bytes are shown."
+            "The framed tokens hold only part of a character. Together with their neighbours they make a "
+            "whole one; alone they have no text, so their bytes are shown.",
+            torn,
         )
-    unknown = look.model.new_words(look.request.text)
-    if unknown and any(piece.token.text == UNKNOWN for piece in cut):
+    unknown = where(lambda piece: piece.token.text == UNKNOWN)
+    if unknown and look.model.new_words(look.request.text):
         return (
-            f"{UNKNOWN} stands for anything that this vocabulary cannot write. The model cannot "
-            "tell what it was."
+            f"{UNKNOWN} stands for anything that this vocabulary cannot write. The model cannot tell what "
+            "it was.",
+            unknown,
         )
-    if any(piece.token.text.startswith("##") for piece in cut):
-        return "A piece that begins with ## continues the word before it."
+    if continued := where(lambda piece: piece.token.text.startswith(CONTINUES)):
+        return f"A piece that begins with {CONTINUES} continues the word before it.", continued
+    for place, piece in enumerate(cut):
+        for other in range(place):
+            one = cut[other]
+            if one.spelled != piece.spelled and one.spelled.strip() == piece.spelled.strip():
+                return (
+                    f"{bold_token(one.spelled)} and {bold_token(piece.spelled)} are two tokens with two "
+                    f"ids, {one.token.id} and {piece.token.id}: the space before a word, drawn as a "
+                    "dot, belongs to its token.",
+                    (other, place),
+                )
+    (id_, times), *_ = Counter(
+        piece.token.id for piece in cut if not piece.token.special
+    ).most_common(1) or [(0, 0)]
+    if times > 1:
+        again = where(lambda piece: piece.token.id == id_)
+        return (
+            f"{bold_token(cut[again[0]].spelled)} stands here {times} times, each time with the same id, "
+            f"{id_}. For the model it is the same token; only its position differs.",
+            again,
+        )
     if isinstance(look.model.tokenizer, GPT2Subset):
         return (
-            "The space before a word, drawn as a dot, belongs to its token. So a word at the start "
-            "of the text is a different token, with a different id, from the same word later."
+            "The space before a word, drawn as a dot, belongs to its token. So a word at the start of the "
+            "text is a different token, with a different id, from the same word later.",
+            (),
         )
-    return "Each box is one token: what the model reads as one unit. The number is its id."
+    return "Each chip is one token: what the model reads as one unit. The number is its id.", ()
 
 
-def _table(cut: Sequence[Piece]) -> Table:
-    return Table(
-        {
-            "token": [token_label(piece.spelled) for piece in cut],
-            "id": [str(piece.token.id) for piece in cut],
-            "bytes": [piece.hexadecimal or "—" for piece in cut],
-            "part of": [token_label(piece.part_of) if piece.part_of else "" for piece in cut],
-            "added": ["yes" if piece.token.special else "" for piece in cut],
-        },
-        index="position",
+def _room(key: str, cut: Sequence[Piece]) -> DeltaGenerator:
+    """The place of the chips: many of them scroll."""
+    return st.container(key=key, height=340 if len(cut) > MANY else "content", border=False)
+
+
+def _draw(cut: Sequence[Piece], named: Collection[int], counts: Mapping[str, str]) -> None:
+    with _room("tokens-own", cut):
+        under = "".join(f"<span><b>{count}</b>{what}</span>" for what, count in counts.items())
+        st.html(token_strip(cut, "Tokens of your sentence", named, under=under))
+
+
+def token_strip(
+    cut: Sequence[Piece],
+    name: str,
+    named: Collection[int] = (),
+    *,
+    size: str = "",
+    under: str = "",
+) -> str:
+    """One chip for each token, in order; added tokens are dashed.
+
+    Args:
+        cut: the tokens.
+        name: what a screen reader calls the row.
+        named: the places of those that are framed.
+        size: "few", "several" or "many"; empty: as many as they are.
+        under: HTML below them.
+    """
+    number = "few" if len(cut) <= FEW else "several" if len(cut) <= SEVERAL else "many"
+    chips = "".join(
+        f'<li class="{_look(piece, is_named=place in named)}" title="{piece.hexadecimal}">'
+        f"<b>{html.escape(token_label(piece.spelled))}</b><span>{piece.token.id}</span>"
+        + (
+            f"<span>part of {html.escape(token_label(piece.part_of))}</span>"
+            if piece.part_of
+            else ""
+        )
+        + "</li>"
+        for place, piece in enumerate(cut)
+    )
+    below = f'<p class="counts">{under}</p>' if under else ""
+    return (
+        f'{STYLE}<div class="tokens {size or number}"><ol aria-label="{html.escape(name)}">{chips}</ol>'
+        f"{below}</div>"
     )
 
 
-def token_strip(pieces: Sequence[Piece], name: str) -> str:
-    """One box for each token, in order. Torn characters are framed, added tokens dashed. name: what a
-    screen reader calls the row."""
-    boxes = "".join(_box(piece, number) for number, piece in enumerate(pieces))
-    return f'<ol style="{_ROW}" aria-label="{html.escape(name)}">{boxes}</ol>'
+def _look(piece: Piece, *, is_named: bool) -> str:
+    return "added" if piece.token.special else "named" if is_named else ""
 
 
-def _box(piece: Piece, number: int) -> str:
-    lines = [
-        f'<span style="font-size:15px">{html.escape(token_label(piece.spelled))}</span>',
-        f'<span style="{_SMALL}">{piece.token.id}</span>',
-    ]
-    if piece.hexadecimal:
-        lines.append(f'<span style="{_SMALL};font-size:13px">{piece.hexadecimal}</span>')
-    if piece.part_of:
-        part = html.escape(token_label(piece.part_of))
-        lines.append(f'<span style="{_SMALL}">part of {part}</span>')
-    if piece.token.special:
-        paint = f"border:1px dashed {MASKED}"
-    elif piece.part_of:
-        paint = f"border:1px solid {KEY};background:{rgba(KEY, 0.12)}"
-    else:
-        paint = f"border:1px solid transparent;background:{_TINTS[number % 2]}"
-    return f'<li style="{_BOX};{paint}">{"".join(lines)}</li>'
+def _table(cuts: Mapping[str, Sequence[Piece]]) -> Table:
+    """The tokens of each tokenizer, by its name."""
+    every = [(name, place, piece) for name, cut in cuts.items() for place, piece in enumerate(cut)]
+    named = {"tokenizer": [name for name, *_ in every]} if len(cuts) > 1 else {}
+    return Table(
+        named
+        | {
+            "position": [str(place) for _, place, _ in every],
+            "token": [token_label(piece.spelled) for *_, piece in every],
+            "id": [str(piece.token.id) for *_, piece in every],
+            "bytes": [piece.hexadecimal or "—" for *_, piece in every],
+            "part of": [token_label(piece.part_of) if piece.part_of else "" for *_, piece in every],
+            "added": ["yes" if piece.token.special else "" for *_, piece in every],
+        }
+    )
 
 
 # One word, step by step: byte pairs merged by rank, or the longest piece first.
-
-_STEPS = "display:flex;flex-direction:column;gap:5px;padding:0;margin:0;list-style:none"
-_STEP = "display:flex;flex-wrap:wrap;gap:3px;align-items:center;margin:0;padding:0"
-_PIECE = (
-    "padding:1px 6px;border-radius:4px;font-family:monospace;overflow-wrap:anywhere;max-width:100%"
-)
-_BESIDE = "font-size:13px;opacity:0.8;margin-left:6px"
 
 
 def word_steps(look: Look) -> Panel:
@@ -213,37 +269,42 @@ def word_steps(look: Look) -> Panel:
         cut = word_cut(tokenizer, text, number)
     whose: list[Part] = []
     if not own:
-        whose.append(plain(f"{look.title} {_other(look)} This is GPT-2's tokenizer."))
+        whose.append(Caption(plain(f"{look.title} {_other(look)} This is GPT-2's tokenizer.")))
     elif isinstance(tokenizer, GPT2Subset):
-        whose.append(_kept(look.title, tokenizer, cut))
-    if cut.agrees:
-        check = "Check: the last row is what the tokenizer itself makes of this word."
-        whose.append(Caption(check))
-    else:
+        whose.append(Caption(_kept(look.title, tokenizer, cut)))
+    if not cut.agrees:
         result = " ".join(token_label(_text(piece)) for piece in cut.own)
         rules = f"The tokenizer itself makes {result} of this word: it has rules that are not shown here."
-        whose.append(partial(st.warning, plain(rules)))
+        whose.append(plain(rules))
+    words_of_check = "Check: the last row is what the tokenizer itself makes of this word."
     return Panel(
         "word-steps",
         look_for=_merges(cut) if cut.kind == "merges" else _longest(cut),
         picture=partial(st.html, _rows(cut.steps)),
-        beside=whose,
+        below=whose,
+        check=Check(words_of_check, "the tokenizer's own tokens") if cut.agrees else None,
     )
 
 
 def _rows(steps: Sequence[CutStep]) -> str:
+    """A row for each step, each piece as wide as what it was made of."""
     rows = []
     for step in steps:
-        boxes = []
-        for at, piece in enumerate(step.pieces):
-            frame, colour = (KEY, KEY) if at == step.at else ("transparent", STREAM)
-            paint = f"border:1px solid {frame};background:{rgba(colour, 0.14)}"
-            text = html.escape(token_label(_text(piece)))
-            boxes.append(f'<span style="{_PIECE};{paint}">{text}</span>')
+        made = "".join(
+            f'<b class="{"made" if at == step.at else ""}" style="grid-column:span {_units(piece)}">'
+            f"{html.escape(token_label(_text(piece)))}</b>"
+            for at, piece in enumerate(step.pieces)
+        )
         note = step.note if step.rank is None else f"rank {step.rank:,}"
-        boxes.append(f'<span style="{_BESIDE}">{note}</span>')
-        rows.append(f'<li style="{_STEP}">{"".join(boxes)}</li>')
-    return f'<ol style="{_STEPS}" aria-label="Steps">{"".join(rows)}</ol>'
+        rows.append(f"<li><div>{made}</div><span>{note}</span></li>")
+    units = max(sum(map(_units, step.pieces)) for step in steps)
+    steps_of = f'<ol aria-label="Steps">{"".join(rows)}</ol>'
+    return f'{STYLE}<div class="steps" style="--units:{units}">{steps_of}</div>'
+
+
+def _units(piece: bytes | str) -> int:
+    """How many bytes or letters of the word a piece holds."""
+    return len(piece if isinstance(piece, bytes) else piece.removeprefix(CONTINUES)) or 1
 
 
 def _text(piece: bytes | str) -> str:
@@ -251,7 +312,7 @@ def _text(piece: bytes | str) -> str:
 
 
 def _merges(cut: WordCut) -> str:
-    start = f"The word begins as {counted(len(cut.steps[0].pieces), 'piece')}, one for each byte."
+    start = f"{counted(len(cut.steps[0].pieces), 'byte')} to begin with."
     merges = [place for place, step in enumerate(cut.steps) if step.rank is not None]
     if not merges:
         return f"{start} No two neighbours are a pair of the list, so nothing is merged."
@@ -259,9 +320,9 @@ def _merges(cut: WordCut) -> str:
     at = first.at or 0
     left, right = (bold_token(_text(piece)) for piece in before[at : at + 2])
     return (
-        f"{start} In each step, of all pairs of neighbours, the one with the lowest rank is merged: the "
-        f"pair that was learned first. Here that is {left} and {right}, with rank {first.rank:,}. After "
-        f"{counted(len(merges), 'merge')} no two neighbours are a pair of the list."
+        f"{start} In each step the pair of neighbours that was learned first, with the lowest rank, is "
+        f"merged: first {left} and {right}, rank {first.rank:,}. After {counted(len(merges), 'merge')} no "
+        "two neighbours are a pair of the list."
     )
 
 

@@ -3,41 +3,35 @@ text."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.tokens.embeddings import (
-    Window,
     cosines,
     likeness,
     neighbours,
     one_hot_product,
     places_of,
     shared_tokens,
-    windows,
 )
-from model.run.tokenizers import Piece, Tokenizer, pieces, spelled
+from model.run.tokenizers import pieces
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from model.trace.unproven import NotShownError
+from viz.elements.one_of import one_listed
 from viz.figures.bars import neighbours_bars
 from viz.figures.curves import likeness_lines
-from viz.figures.diagrams import sliding_windows
 from viz.figures.vectors import look_up, rows_around
-from viz.notation.csv_safe import sheltered_table
-from viz.notation.labels import token_label, visible
-from viz.notation.markdown import plain
+from viz.notation.labels import token_label
+from viz.notation.markdown import bold_token, plain
 from viz.notation.names import state_names
 from viz.notation.numbers import counted, difference, signed
 from viz.shell.controls import LISTED, pick_token
-from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusals
+from viz.shell.panel import Caption, Check, Formula, Panel, Table, refusals
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
 
-LOOK_UP = r"h_{\mathrm{id}}\, E = E_{\mathrm{id}}"
 ONE_HOT = r"h_{\mathrm{id}} = (0, \ldots, 0, \underset{\mathrm{id}}{1}, 0, \ldots, 0)"
 COSINE = r"\cos(u, v) = \frac{u \cdot v}{\lVert u \rVert \, \lVert v \rVert}"
 NEAREST = 12  # tokens
@@ -46,8 +40,8 @@ NEAREST = 12  # tokens
 def vector_look_up(look: Look) -> Panel:
     """One-hot times table, computed as a product over the whole vocabulary."""
     place = pick_token(look.trace.tokens, "tokens-look-up")
-    id_, matrix = look.trace.tokens[place].id, look.model.embedding
-    vocabulary, width = matrix.shape
+    token, matrix = look.trace.tokens[place], look.model.embedding
+    id_, (vocabulary, width) = token.id, matrix.shape
     product = one_hot_product(matrix, id_)
     factor = np.float32(width**0.5 if look.model.config.scaled_embedding else 1)
     used = look.trace.embeddings[place]
@@ -58,8 +52,8 @@ def vector_look_up(look: Look) -> Panel:
     )
     return Panel(
         "tokens-look-up-picture",
-        look_for="Every row is multiplied by 0, except the framed one, which is multiplied by 1. So the sum "
-        "of all rows, at the bottom, is that row: the matrix product only copies.",
+        look_for=f"{bold_token(token.text)} has the id {id_}: its one-hot vector is 1 at {id_} and 0 at the "
+        f"other {vocabulary - 1:,} ids. So the product with the table is its row {id_}: a look-up.",
         picture=look_up(
             matrix, _texts(look, rows_around(id_, vocabulary)), id_=id_, product=product
         ),
@@ -69,6 +63,10 @@ def vector_look_up(look: Look) -> Panel:
                 rf"\underset{{1 \times {vocabulary}}}{{h_{{{id_}}}}}\;"
                 rf"\underset{{{vocabulary} \times {width}}}{{E}} ="
                 rf" \underset{{1 \times {width}}}{{E_{{{id_}}}}}"
+            ),
+            Caption(
+                f"{counted(vocabulary, 'row')}, one a token of the vocabulary, with {width:,} numbers each. "
+                "They were learned, and are the same in every sentence."
             ),
         ],
         check=Check(
@@ -90,19 +88,18 @@ def nearest(look: Look) -> Panel:
     near = neighbours(matrix, token.id, NEAREST)
     texts = _texts(look, [neighbour.id for neighbour in near])
     alike = [neighbour.cosine for neighbour in near]
-    usual = signed(f"{cosines(matrix, matrix[token.id]).mean():.4f}")
+    mean = float(cosines(matrix, matrix[token.id]).mean())
     return Panel(
         "tokens-bars",
-        look_for="Tokens that are used in similar ways have vectors that point in similar directions. The "
+        look_for=f"Of all {len(matrix):,} tokens {bold_token(texts[0])} has the vector nearest to that of "
+        f"{bold_token(token.text)}. Tokens that are used in similar ways point in similar directions; the "
         "model learned this from text alone.",
-        picture=neighbours_bars(texts, alike),
+        picture=neighbours_bars(texts, alike, mean=mean),
         beside=[
             Formula(COSINE),
             Caption(
-                f"Searched among all {len(matrix):,} tokens of the vocabulary. A cosine of 1 means the "
-                f"same direction; the mean over the whole vocabulary is {usual}. The embedding table "
-                f"does not depend on the sentence: {plain(token_label(token.text))} has "
-                "this one vector everywhere."
+                "1 means the same direction, 0 a right angle. Over the whole vocabulary the mean is "
+                f"{signed(f'{mean:.2f}')}."
             ),
         ],
         table=Table(
@@ -130,7 +127,8 @@ SHORTEST = 3  # letters of a word worth comparing
 def two_sentences(look: Look) -> Panel:
     """The second sentence, the word, and how alike its vectors are, state by state."""
     key = f"tokens-second-{hash(look.request)}"
-    text = st.text_input("Second sentence", _second_for(look), max_chars=TEXT_LIMIT, key=key)
+    second = _second_for(look)
+    text = st.text_input("Second sentence", second, max_chars=TEXT_LIMIT, key=key, width=440)
     with refusals():
         other = traced(replace(look.request, text=text))
     places = _word(look.trace, other)
@@ -140,8 +138,8 @@ def two_sentences(look: Look) -> Panel:
         columns["mean of the other tokens"] = alike.others
     return Panel(
         "tokens-likeness",
-        look_for="The first point is the token's embedding. It is the same in both sentences, so the cosine "
-        f"is 1. {_what_happens(look.trace, alike.word, places)}",
+        look_for="The word has one vector in both sentences: the cosine is 1. "
+        f"{_what_happens(look.trace, alike.word, places)}",
         picture=likeness_lines(alike.word, alike.others, states=names),
         beside=[Formula(COSINE), Caption(_verdict(look, other, places, alike.word))],
         table=Table(columns),
@@ -172,28 +170,17 @@ def _word(one: Trace, other: Trace) -> tuple[int, int]:
             "With byte pairs, a word at the very beginning is a different token from the same word "
             "later."
         )
-    longest = max(range(len(shared)), key=lambda number: len(shared[number].text.strip()))
-    chosen = st.selectbox(
-        "Word that both sentences contain",
-        shared,
-        index=longest,
-        format_func=lambda token: token_label(token.text, LISTED),
-        key=f"tokens-word-{hash(shared)}",
-    )
-    return (
-        _place(one, chosen.id, "your sentence"),
-        _place(other, chosen.id, "the second sentence"),
-    )
-
-
-def _place(trace: Trace, id_: int, where: str) -> int:
-    """Which occurrence of a token is meant; asked only where there are several."""
-    places = places_of(trace.tokens, id_)
-    if len(places) == 1:
-        return places[0]
-    key = f"tokens-place-{where}-{hash(places)}"
-    chosen: int = st.selectbox(f"Position in {where}", places, key=key)
-    return chosen
+    pairs = [
+        (token.text, here, there)
+        for token in shared
+        for here in places_of(one.tokens, token.id)
+        for there in places_of(other.tokens, token.id)
+    ]
+    longest = max(range(len(pairs)), key=lambda number: len(pairs[number][0].strip()))
+    names = [f"{token_label(text, LISTED)}, {here} and {there}" for text, here, there in pairs]
+    label = "Word and its positions"
+    _, here, there = pairs[one_listed(label, names, f"tokens-word-{hash(shared)}", first=longest)]
+    return here, there
 
 
 def _names(trace: Trace) -> list[str]:
@@ -219,10 +206,7 @@ def _what_happens(trace: Trace, word: Array, places: tuple[int, int]) -> str:
             words += (
                 f" The largest {move} after that: at {names[at + 2]}, from {before} to {after}."
             )
-    return (
-        f"{words} Where the cosine falls the two vectors move apart; where it rises they become "
-        "more alike."
-    )
+    return words
 
 
 def _verdict(look: Look, other: Trace, places: tuple[int, int], word: np.ndarray) -> str:
@@ -231,8 +215,8 @@ def _verdict(look: Look, other: Trace, places: tuple[int, int], word: np.ndarray
     label = plain(token_label(look.trace.tokens[here].text))
     words = (
         f"{label}, at position {here} and at position {there}: from {signed(f'{word[0]:.4f}')} to "
-        f"**{signed(f'{word[-1]:.4f}')}** at the last state. The dotted line is the mean cosine of two "
-        "different tokens at that state."
+        f"**{signed(f'{word[-1]:.4f}')}** at the last state. Dotted: the mean cosine of the word and the "
+        "other tokens."
     )
     before, after = (
         [token.id for token in trace.tokens[: place + 1]]
@@ -244,108 +228,3 @@ def _verdict(look: Look, other: Trace, places: tuple[int, int], word: np.ndarray
             "nothing can differ."
         )
     return words
-
-
-INPUTS = (
-    r"\begin{aligned} x_k &= (t_{sk}, \ldots, t_{sk+n-1}) \\"
-    r" y_k &= (t_{sk+1}, \ldots, t_{sk+n}) \end{aligned}"
-)
-DRAWN = 8  # windows at most
-LONGEST, WIDEST_STEP = 16, 16
-
-
-def token_windows(look: Look) -> Panel:
-    """Sliders for length and stride, the windows, and what each position is to predict."""
-    typed = [piece for piece in pieces(look.trace.tokens) if not piece.token.special]
-    texts = [piece.spelled for piece in typed]
-    count = len(texts)
-    if count < 2:
-        raise NotShownError(
-            "A window needs at least two tokens: one to read and the next one to predict. "
-            "Type a longer sentence."
-        )
-    length, stride, only = 1, 1, [Caption("Two tokens make one window of length 1.")]
-    if count > 2:  # where only one length is possible it is said, not offered
-        longest, widest = min(LONGEST, count - 1), min(WIDEST_STEP, count - 1)
-        length = st.slider("Length", 1, longest, min(4, longest), key=f"tokens-length-{longest}")
-        stride = st.slider("Stride", 1, widest, min(2, widest), key=f"tokens-stride-{widest}")
-        only = []
-    all_ = windows(range(count), length, stride)
-    chosen: int = st.selectbox("Window", range(len(all_)), key=f"tokens-window-{len(all_)}")
-    labels, drawn = list(map(token_label, texts)), all_[:DRAWN]
-    return Panel(
-        "tokens-windows-picture",
-        look_for="Below each window is its target: the same tokens shifted by one. The stride is something "
-        "else: the distance from one window to the next. If it is smaller than the length, windows "
-        "overlap.",
-        picture=sliding_windows(drawn, texts, chosen=chosen if chosen < len(drawn) else None),
-        beside=[
-            *only,
-            Formula(INPUTS),
-            Formula(number_of_windows(count, length, stride, len(all_))),
-            _pairs(look.model.tokenizer, all_[chosen], typed),
-        ],
-        below=[Caption(_caption(look, all_, count, stride))],
-        table=Table(
-            {
-                "starts at": [str(window.start) for window in all_],
-                "input": [" ".join(labels[place] for place in window.inputs) for window in all_],
-                "target": [" ".join(labels[place] for place in window.target) for window in all_],
-            },
-            index="window",
-        ),
-    )
-
-
-def number_of_windows(tokens: int, length: int, stride: int, windows: int) -> str:
-    """How many windows fit, in general and with the numbers of one text."""
-    return (
-        r"\begin{aligned} \#\text{windows} &= \left\lceil \frac{N - n}{s} \right\rceil \\ &="
-        rf" \left\lceil \frac{{{tokens} - {length}}}{{{stride}}} \right\rceil = {windows}"
-        r" \end{aligned}"
-    )
-
-
-def _pairs(tokenizer: Tokenizer, window: Window[int], typed: Sequence[Piece]) -> Part:
-    """What each position of a window has read, and what it is to predict."""
-    read = (read_as(tokenizer, typed[window.start : place + 1]) for place in window.inputs)
-    frame = pd.DataFrame(
-        {
-            "after reading": list(map(visible, read)),
-            "predict": [token_label(typed[place].spelled) for place in window.target],
-        }
-    )
-    height = min(36 * (len(window.inputs) + 1), 190)
-    table = sheltered_table(frame)
-    return partial(st.dataframe, table, hide_index=True, key="tokens-pairs", height=height)
-
-
-def read_as(tokenizer: Tokenizer, tokens: Sequence[Piece]) -> str:
-    """Tokens as the text that they stand for. Bytes are joined as they are; what has none, a word or a
-    part of one, as the tokenizer writes it."""
-    if all(piece.token.raw for piece in tokens):
-        return spelled(b"".join(piece.token.raw for piece in tokens))
-    return tokenizer.decode([piece.token.id for piece in tokens])
-
-
-def _caption(look: Look, all_: Sequence[Window[int]], count: int, stride: int) -> str:
-    length = len(all_[0].inputs)
-    words = [
-        f"Windows of {counted(length, 'token')}, {stride} apart. Neighbouring windows share "
-        f"{counted(max(length - stride, 0), 'token')}."
-    ]
-    if len(all_) > DRAWN:
-        words.append(f"The picture shows the first {DRAWN} of {len(all_):,}; the table has all.")
-    unread = count - 1 - (all_[-1].start + length)
-    if unread:
-        words.append(
-            "The last token is not a target here: no whole window reaches it."
-            if unread == 1
-            else f"The last {unread} tokens are not targets here: no whole window reaches them."
-        )
-    if look.model.config.shape == "encoder":
-        words.append(
-            "This model is an encoder, which is not trained to predict next tokens; a GPT is. Its "
-            "tokens are used here as an illustration."
-        )
-    return " ".join(words)

@@ -52,8 +52,6 @@ HIGHEST = {  # of a training of the visitor's own, whose heads nobody has tried
 OTHER_TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 KEY = "training"  # of the choice, and of the link's parameter
 HERE = "induction"  # the model that a visitor can train, and whose training is shown first
-TRAIN_HERE = "Train one here"  # the view in which a visitor trains it
-BESIDE = "Is a GRU as good?"  # the view that compares it
 SAID_TWICE = 10  # symbols of a random list
 CHARACTERS = 500  # of the text: it stands in the link, whose room it shares with the sentence
 
@@ -91,6 +89,24 @@ def workshop() -> Workshop:
         return engine().turn(background=Background(visitor))
 
     return Workshop(turn=turn, present=is_present)
+
+
+_HERE = "training-here-open"  # session state
+
+
+def trains_here() -> bool:
+    """Whether the page shows the run of the visitor's own."""
+    return bool(st.session_state.get(_HERE))
+
+
+def offer_training() -> None:
+    """The button that opens the controls of a training here, and the one that leads back."""
+    label, opens = ("← Recorded trainings", False) if trains_here() else ("Train one here", True)
+    st.button(label, key="training-open", on_click=_open_here, args=(opens,))
+
+
+def _open_here(opens: bool) -> None:
+    st.session_state[_HERE] = opens
 
 
 def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
@@ -158,8 +174,10 @@ def _text_key(name: str) -> str:
 
 def text_box(key: str, default: str, *, listed: bool) -> str:
     """The text to read; for the model of symbols also a button for another list."""
-    label = "List (symbols a–z and 1–6)" if listed else "Text"
-    text = st.text_input(label, default, max_chars=CHARACTERS, key=key, bind="query-params")
+    label, help = ("List", "Symbols: a–z and 1–6.") if listed else ("Text", None)
+    text = st.text_input(
+        label, default, max_chars=CHARACTERS, key=key, bind="query-params", help=help
+    )
     if listed:
         st.button(
             "Shuffle",

@@ -11,15 +11,16 @@ from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.shell.panel import Panel, below_controls, draw_panel
 from viz.state.engine import visitor
-from viz.views.training.choice import LIST, archive, read, text_box, workshop
+from viz.views.training.choice import LIST, archive, offer_training, read, text_box, workshop
 from viz.views.training.player import message, player
-from viz.views.training.views import check_of_traces, unread
+from viz.views.training.views import check_of_traces, plateau, unread
 
 TICKET = "training-ticket"  # session state: the visitor's own run
 REFUSAL = "training-refusal"  # session state: why a run could not be asked for
 LOOKS = "training-looks"  # session state: seconds between the looks that the page was drawn with
 EVERY = 1.0  # seconds between two looks at a run
 EVERY_WAITING = 3.0  # at one that waits: a class waits together, and each look costs time
+SEEDS = 20
 STEPS = (200, 400, 600, 1000)
 TEXT, HEAD = "training-here-text", "training-here-head"  # keys of widgets
 BEST = {
@@ -40,10 +41,15 @@ def here() -> Panel:
     """Train one here: the choices, then the run as far as it is."""
     report = _own_report()
     training = report is not None and not report.over
-    st.number_input(
-        "Seed", 0, 9999, 3, key="training-seed", disabled=training,
+    offer_training()
+    st.selectbox(
+        "Seed",
+        range(SEEDS),
+        3,
+        key="training-seed",
+        disabled=training,
         help="Another seed draws different starting weights and different lists to learn from.",
-    )  # fmt: skip
+    )
     st.segmented_control(
         "Steps", STEPS, default=STEPS[-1], required=True, key="training-steps", disabled=training
     )
@@ -94,15 +100,17 @@ def _run() -> None:
         if report is not None:
             _progress(report)
         elif TICKET in st.session_state:
-            st.info("Your last run was removed to make room for those of others. Train again.")
+            st.markdown("Your last run was removed to make room for those of others. Train again.")
         else:
             st.markdown(
                 "An attention-only GPT with 2 layers and 38,784 weights learns from random lists of 32 "
                 "symbols. 1,000 steps take about half a minute on a free core. One visitor trains at a "
-                f"time. The run ends when you leave this view for {PATIENCE:.0f} seconds, and nothing is "
+                f"time. The run ends when you leave this page for {PATIENCE:.0f} seconds, and nothing is "
                 "written to disk."
             )
-    if report is not None:
+    if report is None:
+        draw_panel(plateau())
+    else:
         _player(report)
     if st.session_state[LOOKS] != _every(report):
         st.rerun()  # the whole page, so that it looks as often as this needs
@@ -115,10 +123,10 @@ def _progress(report: Report) -> None:
     if report.state == "waiting":
         label, key = "Leave the queue", "training-leave"
         place = "next" if report.place == 1 else f"number {report.place} in the queue"
-        words.info(
+        words.markdown(
             f"Somebody else is training. You are {place}. Your run will start by itself{_when(report)}. You "
             "can read other pages meanwhile: your place is kept as long as one is open. Come back by then: a "
-            f"run ends when you leave this view for {PATIENCE:.0f} seconds."
+            f"run ends when you leave this page for {PATIENCE:.0f} seconds."
         )
     else:
         words.progress(report.step / report.recipe.steps, text=_where(report))

@@ -1,36 +1,23 @@
-"""What training is, and the shipped trainings: one head along the checkpoints, untrained beside trained;
-claims about transformers, tried by training; and a recurrent network beside attention."""
+"""What training is, and the shipped trainings: one head along the checkpoints, untrained beside trained, two
+trainings beside each other."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.analysis.heads.ranking import STATISTICS
 from model.nn.places import head_label
-from model.training import claims
 from model.training.checkpoints import CheckpointTraces, shipped_training_run
-from model.training.claims import ACCURACY, CLAIMS, REPEATED, Claim, Runs
-from model.training.recurrent import Comparison, compare
 from model.training.training_file import RecordedTraining
-from viz.elements.one_of import one_of
 from viz.explorer.packing import Json
 from viz.figures.curves import (
     Curve,
-    Seeds,
-    first_drawn,
     heads_forming,
-    seed_curves,
     training_curves,
 )
-from viz.figures.diagrams import paths_and_gradients
-from viz.figures.heatmap import weights_of_head
-from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
-from viz.notation.theme import CURVES
 from viz.shell.panel import (
     Caption,
     Check,
@@ -41,11 +28,9 @@ from viz.shell.panel import (
     Table,
     draw_panel,
 )
-from viz.shell.pictures import readout_of
-from viz.state.engine import engine
 from viz.state.presets import EXAMPLES
 from viz.views.glossary.glossary import glossary_link
-from viz.views.training.choice import LIST, TrainedHead, archive, choose_training, text_box
+from viz.views.training.choice import TrainedHead, archive, choose_training, offer_training
 from viz.views.training.player import message, player
 from viz.views.training.player.message import PATTERN_NAMES, measures, patterns
 
@@ -91,10 +76,11 @@ make the next token easier to predict.
         )
     with picture:
         st.markdown("**The induction model's training: a plateau, a drop, a plateau**")
-        draw_panel(_curves())
+        draw_panel(plateau())
 
 
-def _curves() -> Panel:
+def plateau() -> Panel:
+    """Loss and scores of the induction model's training."""
     history = shipped_training_run("induction").history
     steps = [int(record["step"]) for record in history]
     losses = Curve(steps[1:], [record["loss"] for record in history if "loss" in record])
@@ -139,19 +125,20 @@ ROLES = {
 def watch() -> Panel:
     """The head at every checkpoint, in the player."""
     chosen = choose_training()
+    offer_training()
     if chosen is None:
         return Panel("training-watch")
     every = [] if chosen.record is None else [_every_head(chosen, chosen.record)]
     return Panel(
         "training-watch",
         look_for=_look_for(chosen),
-        picture=partial(player, _message(chosen), mount="training-player"),
+        picture=partial(player, player_message(chosen), mount="training-player"),
         below=[*every, *unread(chosen.traces), formulas(chosen)],
         check=check_of(chosen),
     )
 
 
-def _message(chosen: TrainedHead, *, together: bool = False) -> Json:
+def player_message(chosen: TrainedHead, *, together: bool = False) -> Json:
     record, run = chosen.record, chosen.training_run
     return message(
         run,
@@ -197,101 +184,6 @@ def _lowered(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
-_WHEN = {
-    "untrained": "before training, with random weights",
-    "at first": "at the first step of the record",
-}
-
-
-def beside() -> Panel:
-    """The same head at step 0 and at the end, on the same scale."""
-    chosen = choose_training()
-    if chosen is None:
-        return Panel("training-beside")
-    traces, place, head = chosen.traces, chosen.place, chosen.head
-    queries = [token.text for token in traces.queries(place)]
-    keys = [token.text for token in traces.keys(place)]
-    numbers = measures(traces, place, head)
-    pictures = []
-    began = "untrained" if traces.steps[0] == 0 else "at first"
-    for at, which in ((0, began), (-1, "trained")):
-        attention = traces.checkpoints[at].attention[place]
-        columns = dict(zip(numbered_labels(keys), attention.weights(head).T, strict=True))
-        told = [partial(readout_of, attention, head, queries, keys)]
-        picture = Panel(
-            f"training-beside-{which}",
-            picture=weights_of_head(attention, head, queries=queries, keys=keys),
-            below=[
-                *(told if chosen.record is None else []),  # it has no scores
-                *(Caption(f"{one.name}: {one.values[at]:.4f}") for one in numbers),
-            ],
-            table=Table({"query": numbered_labels(queries), **columns}),
-        )
-        title = f"**Head {chosen.name}, {which}: step {traces.steps[at]:,}**"
-        pictures.append(Panel(which, below=[title, picture]))
-    return Panel(
-        "training-beside",
-        look_for=f"Left: a head of the model {_WHEN[began]}. Right: the same head after training. Both use "
-        "the scale from 0 to 1. The numbers below say what changed.",
-        below=[Columns(pictures), *unread(traces)],
-        check=check_of(chosen),
-    )
-
-
-def two_runs() -> Panel:
-    """Two trainings: their curves in one picture, and a head of each under one slider."""
-    sides = {"left": choose_training(), "right": choose_training("-right", first="stories")}
-    runs = {f"{one.title} ({side})": one for side, one in sides.items() if one is not None}
-    if len(runs) < 2:
-        return Panel("training-two")
-    curves = {
-        score: {
-            title: line for title, one in runs.items() if (line := _line(one, score)) is not None
-        }
-        for score in ("loss", "induction", "previous_token")
-    }
-    losses = {f"loss, {title}": line for title, line in curves.pop("loss").items()}
-    scores = {
-        f"{SHOWN[score]}, {title}": line
-        for score, lines in curves.items()
-        for title, line in lines.items()
-    }
-    players = []
-    for (title, one), side in zip(runs.items(), sides, strict=True):
-        picture = Panel(
-            f"training-two-{side}",
-            picture=partial(player, _message(one, together=True), mount=f"training-two-{side}"),
-            below=unread(one.traces),
-            check=check_of(one),
-        )
-        players.append(Panel(side, below=[f"**{plain(title)}**", picture]))
-    columns = {
-        name: pd.Series(list(one.values), list(one.steps))
-        for name, one in (losses | scores).items()
-    }
-    return Panel(
-        "training-two",
-        look_for="Does the loss drop in both when the heads form? Below, the slider of one head moves the "
-        "other to the nearest step.",
-        picture=training_curves(
-            losses,
-            scores,
-            unit="" if any(one.record for one in runs.values()) else "nats per token",
-        ),
-        below=[Columns(players)],
-        table=Table(pd.DataFrame(columns), index="step"),
-    )
-
-
-def _line(chosen: TrainedHead, score: str) -> Curve | None:
-    """One score of a training against its steps; None where it was not measured."""
-    told = [one for one in chosen.training_run.history if score in one]
-    points = [(int(one["step"]), one[score]) for one in told]
-    if score == "loss" and chosen.record is not None:
-        points = list(chosen.record.losses)
-    return Curve(*zip(*points, strict=True)) if points else None
-
-
 def formulas(chosen: TrainedHead) -> Columns:
     """The formulas of the numbers that are drawn, side by side."""
     shown = {"Largest weight of a row": SHARPEST}
@@ -316,7 +208,7 @@ def unread(traces: CheckpointTraces) -> list[Part]:
         return []
     read = len(traces.last.tokens)
     words = f"The first {read:,} tokens are read; {traces.unread:,} more are left out."
-    return [partial(st.warning, words)]
+    return [Caption(words)]
 
 
 def check_of(chosen: TrainedHead) -> Check:
@@ -347,250 +239,14 @@ def _look_for(chosen: TrainedHead) -> str:
     for example in EXAMPLES:
         view = example.view
         if (view.model, view.text, view.place, view.head) == (run.key, traces.text, *head):
-            return plain(f"Press Play. {example.look_for}")
+            return plain(example.look_for)
     roles = [what for what in run.heads if run.head(what) == head]
     # The number that says most of this head, from the first checkpoint to the last.
     numbers = measures(traces, *head)
     named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
     most = next((one for one in numbers if one.name in named), numbers[-1])
     sentences = [
-        "Press Play, or move the slider.",
         f"{most.name}: {most.values[0]:.2f} at the first checkpoint, {most.values[-1]:.2f} at the last.",
         *(ROLES[what] for what in roles if what in ROLES and chosen.record is None),
     ]
     return plain(" ".join(sentences))
-
-
-CLAIM = "claim"  # of the choice, and of the link's parameter
-COMMAND = "python -m tools.training experiments"
-MEASURES = {
-    claims.LOSS: "loss on held-out rows, nats per token",
-    ACCURACY: "share of the second half of lists that is predicted",
-}
-VERDICTS = {
-    "supported": "These runs support the claim: in every seed the claimed order held.",
-    "in part": "These runs support the claim only in part, as the table says.",
-    "contradicted": "These runs contradict the claim: in no seed did the claimed order hold.",
-}
-
-
-def tried() -> Panel:
-    """One claim: what the runs say of it, its curves, what was measured, and what is not shown."""
-    titles = {claim.title: claim for claim in CLAIMS}
-    title = one_of("Which claim", list(titles), CLAIM, bind="query-params")
-    claim = titles[title]
-    try:
-        runs, by_processor = claims.shipped_runs(), claims.runs_by_processor()
-    except (OSError, ValueError):
-        words = "The file of the runs is missing or damaged. Reinstall the app to repair it."
-        return Panel("claim", picture=partial(st.error, words))
-    drawn = _drawn(claim, runs)
-    columns: dict[str, object] = {}
-    for one in drawn:
-        columns["step"] = one.steps
-        for seed, values in zip(claims.SEEDS, one.values, strict=True):
-            columns[f"{one.name}, seed {seed}"] = values
-    curves = Panel(
-        f"claim-{title}",
-        look_for=f"A line is the mean of {len(claims.SEEDS)} seeds; its band reaches from the lowest to "
-        f"the highest seed. {_dashes(claim)}{_begins(drawn)}",
-        picture=seed_curves(
-            drawn, measure="loss, nats per token" if claim.beside else MEASURES[claim.measure]
-        ),
-        below=[
-            partial(
-                st.table, pd.DataFrame(measured(claim, runs, by_processor)).set_index("variant")
-            ),
-            Caption(
-                f"{drawn[0].steps[-1]} steps each. Sizes and rates were chosen after trials with one seed at "
-                "other settings. Processors round in different ways, and some runs magnify that. To show how "
-                f"much, seed {REPEATED} was also trained without AVX instructions and with AVX-512. In the "
-                "repository this command makes all runs anew, in about 20 minutes on a free core; with "
-                "`ATEN_CPU_CAPABILITY=default` before it and `--resume` after it, those without AVX:"
-            ),
-            partial(st.code, COMMAND, language="bash"),
-        ],
-        table=Table(columns),
-    )
-    verdict = VERDICTS[claims.verdict(claim, runs)]
-    said = f"**The claim:** {plain(claim.words)} **{verdict}** What they do not show: {plain(claim.limits)}"
-    return Panel("claim", below=[said, curves])
-
-
-def measured(claim: Claim, runs: Runs, by_processor: Runs) -> list[dict[str, str]]:
-    """What was measured: a row for each variant, with each comparison of the claim."""
-    rows = []
-    for name, variant in claim.variants.items():
-        end = claims.ending(claim, name, runs)
-        low, high = end.spread
-        row = {"variant": plain(name), "at the last step": f"{end.mean:.3f}"}
-        row["seeds"] = f"{low:.3f} to {high:.3f}"
-        low, high = claims.ending(claim, name, by_processor).spread
-        row[f"seed {REPEATED}, by processor"] = f"{low:.3f} to {high:.3f}"
-        if claim.beside:
-            own = claims.ending(claim, name, runs, claim.beside).mean
-            row["on the rows it learned from"] = f"{own:.3f}"
-        row["claimed order"] = plain("; ".join(_compared(claim, name, runs, by_processor)) or "–")
-        row["numbers that are learned"] = f"{claims.parameters(runs, variant):,}"
-        rows.append(row)
-    return rows
-
-
-def _compared(claim: Claim, name: str, runs: Runs, by_processor: Runs) -> Iterator[str]:
-    """How often a variant ended better than those that it should beat."""
-    processors = len(by_processor[claim.variants[name]])
-    how = "higher" if claim.measure == ACCURACY else "lower"
-    for pair in claim.better:
-        if pair[0] == name:
-            won = claims.wins(claim, pair, runs)
-            also = claims.wins(claim, pair, by_processor)
-            yield (
-                f"ended {how} than “{pair[1]}” in {won} of {len(claims.SEEDS)} seeds "
-                f"and on {also} of {processors} processors"
-            )
-
-
-def _drawn(claim: Claim, runs: Runs) -> list[Seeds]:
-    drawn = []
-    for name, (colour, dash) in _looks(claim).items():
-        curves = claims.curves(runs, claim.variants[name], claim.measure)
-        drawn.append(Seeds(name, *curves, colour, dash))
-        if claim.beside:
-            beside = claims.curves(runs, claim.variants[name], claim.beside)
-            drawn.append(Seeds(f"{name}, its own rows", *beside, colour, "dash"))
-    return drawn
-
-
-def _begins(drawn: list[Seeds]) -> str:
-    begin = first_drawn(drawn)
-    if not begin:
-        return ""
-    step = drawn[0].steps[begin]
-    return f"The picture begins at step {step}; earlier numbers are in “The numbers as a table”."
-
-
-def _in_pairs(claim: Claim) -> bool:
-    """Whether no variant is compared twice, and dashes are free to tell the two of a pair apart."""
-    compared = {name for pair in claim.better for name in pair}
-    return len(compared) == 2 * len(claim.better) and not claim.beside
-
-
-def _looks(claim: Claim) -> dict[str, tuple[str, str]]:
-    """Colour and dashes of each variant: one colour a pair, or one a variant."""
-    if not _in_pairs(claim):
-        return {
-            name: (colour, "solid") for name, colour in zip(claim.variants, CURVES, strict=False)
-        }
-    return {
-        name: (colour, dash)
-        for pair, colour in zip(claim.better, CURVES, strict=False)
-        for name, dash in zip(pair, ("solid", "dash"), strict=True)
-    }
-
-
-def _dashes(claim: Claim) -> str:
-    if claim.beside:
-        return "Solid: the loss on held-out rows; dashed: on the rows it learns from. "
-    return (
-        "Solid: what should be better; dashed: what it is compared with. "
-        if _in_pairs(claim)
-        else ""
-    )
-
-
-RECURRENT = "training-recurrent"
-GRU = {
-    "gates": (
-        r"r_t = \sigma(W_{ir} x_t + b_{ir} + W_{hr} h_{t-1} + b_{hr})",
-        r"z_t = \sigma(W_{iz} x_t + b_{iz} + W_{hz} h_{t-1} + b_{hz})",
-    ),
-    "states": (
-        r"n_t = \tanh(W_{in} x_t + b_{in} + r_t \odot (W_{hn} h_{t-1} + b_{hn}))",
-        r"h_t = (1 - z_t) \odot n_t + z_t \odot h_{t-1}",
-    ),
-}
-GRADIENT = r"g_i = \left\lVert \frac{\partial\, \text{logits}_n}{\partial\, x_i} \right\rVert"
-
-
-def beside_recurrent() -> Panel:
-    """Path, gradient and accuracy of a GRU and of attention."""
-    text = text_box(f"{RECURRENT}-text", LIST, listed=True)
-    try:
-        with engine().turn():
-            both = compare(text)
-    except ValueError as refusal:
-        return Panel(f"{RECURRENT}-picture", picture=partial(st.error, plain(str(refusal))))
-    count = len(both.tokens)
-    start = stop = 0
-    if count > 1:
-        start, stop = st.slider(
-            "Two tokens, by position", 0, count - 1, (0, count - 1), key=f"{RECURRENT}-ends"
-        )
-    apart = stop - start
-    gradients = {each.network.name: each.gradient for each in both.both}
-    labels = [token.text for token in both.tokens]
-    unread = f"The first {count:,} tokens are read; {both.unread:,} more are left out."
-    largest = " and at ".join(
-        f"token {place}, {labels[place]} ({each.network.name})"
-        for each in both.both
-        for place in (int(each.gradient.argmax()),)
-    )
-    picture = Panel(
-        f"{RECURRENT}-picture",
-        look_for="A GRU is a recurrent network: it reads one token after the other, and one vector keeps "
-        f"what it has read. It computes {count} states in turn, one for each token; attention computes all "
-        f"{count} tokens of a layer at once. From the first chosen token to the second the GRU takes "
-        f"{apart} of its steps, attention {min(apart, 1)}. The gradient of the last output is largest at "
-        f"{plain(largest)}; its scale is logarithmic. Tokens are counted from 0.",
-        picture=paths_and_gradients(labels, start, stop, gradients),
-        below=[
-            *([partial(st.warning, unread)] if both.unread else []),
-            partial(st.table, _compared_networks(both, apart)),
-            Caption(
-                "On your list a token is scored where the same pair of tokens stood earlier. On fresh lists: "
-                "16 random symbols, repeated once; measured on the shipped weights."
-            ),
-            Caption("The state of the GRU, step by step, and the gradient that is drawn"),
-            Columns([Panel(name, below=list(map(Formula, lines))) for name, lines in GRU.items()]),
-            Formula(GRADIENT),
-        ],
-        check=Check(
-            "Check: the states of the GRU, computed with this formula one step after the other, differ from "
-            f"PyTorch's by at most {difference(both.difference)}. Both networks learned from the same rows.",
-            both.difference,
-        ),
-        table=Table(
-            {"token": numbered_labels(labels)}
-            | {f"gradient, {name}": lengths for name, lengths in gradients.items()}
-        ),
-    )
-    return Panel(RECURRENT, below=[_prediction(both), picture])
-
-
-def _prediction(both: Comparison) -> str:
-    """Who predicts more, first on the reader's list, then on fresh ones."""
-    attention, gru = both.both
-    fresh = " against ".join(f"{each.network.repeat_accuracy:.0%}" for each in both.both)
-    right = "On your list no pair of tokens is repeated, so there is nothing to predict"
-    if both.scored:
-        right = (
-            f"On your list attention predicts {attention.right} of {both.scored} tokens that can be copied, "
-            f"the GRU {gru.right} of {both.scored}"
-        )
-    return f"**{right}; on fresh lists, each repeated once, {fresh}.**"
-
-
-def _compared_networks(both: Comparison, apart: int) -> pd.DataFrame:
-    layers = {"attention": "2 layers, each at once", "GRU": f"{len(both.tokens)} states in turn"}
-    path = {"attention": min(apart, 1), "GRU": apart}
-    columns = {
-        each.network.name: {
-            "parameters": f"{each.network.parameters:,}",
-            "computed in": layers[each.network.name],
-            "steps between the two": str(path[each.network.name]),
-            "right on fresh repeated lists": f"{each.network.repeat_accuracy:.1%}",
-            "right on your list": f"{each.right} of {both.scored}",
-        }
-        for each in both.both
-    }
-    return pd.DataFrame(columns)

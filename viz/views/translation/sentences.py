@@ -103,7 +103,7 @@ def advise(text: str, groups: Groups, language: str) -> None:
         for word in words[:NAMED]
         if near(word, groups)
     ]
-    st.info(
+    st.markdown(
         plain(
             f"The translator does not know the {language} words {listed}. It was trained on "
             f"{len(_each(groups.values()))} {language} words; the list shows them all."
@@ -113,9 +113,13 @@ def advise(text: str, groups: Groups, language: str) -> None:
 
 
 def known_words(groups: Groups, language: str) -> None:
-    with st.expander(f"The {language} words it knows"):
-        for kind, words in groups.items():
-            st.markdown(f"**{plain(kind)}:** {plain(', '.join(words))}")
+    with st.popover(f"The {language} words it knows"):
+        _listed(groups)
+
+
+def _listed(groups: Groups) -> None:
+    for kind, words in groups.items():
+        st.markdown(f"**{plain(kind)}:** {plain(', '.join(words))}")
 
 
 def _each(words: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -163,12 +167,10 @@ def other_sentences(look: Look | None = None) -> None:
             placeholder="Choose an English sentence",
             take=_open,
         )
-        number, draw = st.columns([1, 2], vertical_alignment="bottom")
-        st.session_state.setdefault(_SEED, 1)
-        number.number_input("Seed", 0, 999_999, step=1, key=_SEED)
-        draw.button("Make up a sentence", key="encoder-made-up", on_click=_draw, width="stretch")
+        st.button("Make up a sentence", key="encoder-made-up", on_click=_draw)
         if view.model == TRANSLATOR:
-            known_words(english_groups(), "English")
+            st.caption("The English words it knows")
+            _listed(english_groups())
 
 
 def say_origin() -> None:
@@ -218,7 +220,7 @@ def sentence_to_open() -> str:
 def offer_translator(title: str) -> None:
     """Says that a model is no encoder–decoder, and opens one that is."""
     text = sentence_to_open()
-    st.info(
+    st.markdown(
         plain(
             f"{title} has one stack only. This page needs an encoder, which reads the sentence, "
             "and a decoder, which writes another one: the translator has both."
@@ -232,7 +234,7 @@ def offer_translator(title: str) -> None:
 
 
 def _draw() -> None:
-    seed = st.session_state[_SEED]
+    seed = st.session_state.get(_SEED, 1)
     text = made_up(seed)
     st.session_state[_DRAWN] = (seed, text)
     st.session_state[_SEED] = seed + 1

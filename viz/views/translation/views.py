@@ -30,6 +30,7 @@ from model.training.alignment import (
 from viz.elements.one_of import one_listed, one_step
 from viz.figures.alignment import alignment
 from viz.figures.bars import GivenWord, word_probabilities
+from viz.figures.heatmap import NARROW, headed, weights_of_head
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import (
@@ -41,13 +42,12 @@ from viz.notation.numbers import (
     significant,
 )
 from viz.notation.theme import KEY, PROBABILITY, QUERY, VALUE, rgba
-from viz.shell.controls import choose_layer
-from viz.shell.page import explore
-from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, draw_view
-from viz.shell.pictures import checked, readout_of
+from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Part, Table, draw_view
+from viz.shell.pictures import readout_of
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, labels_of, traced
-from viz.state.session import change_view, current, shown, write_link
+from viz.state.navigation import HOME, view_link
+from viz.state.session import change_view, current, switch, write_link
 from viz.views.prediction.next_token import bars_of, listed_ids, row_of
 from viz.views.prediction.writing import GREEDY
 from viz.views.translation.sentences import (
@@ -112,13 +112,13 @@ def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int
 
     def label(head: tuple[str, int]) -> str:
         name = head_label(head)
-        return f"{name}: {shares[head]:.3f} on the reference" if head in shares else name
+        return f"{name}: {shares[head]:.3f}" if head in shares else name
 
     st.selectbox(
-        "Layer and head",
+        "Head",
         heads,
         format_func=label,
-        **shown("encoder-cross-head", (current().place, current().head), open_cross_head),
+        **switch("encoder-cross-head", (current().place, current().head), open_cross_head),
     )
     return trace.find(current().place), current().head
 
@@ -155,7 +155,7 @@ LISTED = 5
 NAMES = ("read by the encoder", "written by the decoder")
 SECONDS = 1.2  # between two steps that play by themselves
 _STEP, _READ, _PLAYING = "encoder-step", "encoder-step-of", "encoder-playing"
-_LINE = "font-size:1.15rem; line-height:1.7; overflow-wrap:anywhere; margin:0"
+_LINE = "font-size:28px; line-height:1.4; overflow-wrap:anywhere; margin:0"
 _NEW = f"background:{rgba(PROBABILITY, 0.28)};color:inherit;border-radius:3px;padding:0 3px"
 
 
@@ -170,7 +170,12 @@ def translate(look: Look) -> Panel:
     choose_cross_head(own.trace, links_of(own.trace))
     playing = bool(st.session_state.get(_PLAYING))
     drawn = st.fragment(draw_view, run_every=SECONDS if playing else None)
-    return Panel("encoder-translate", below=[partial(drawn, _step, own, playing)])
+    return Panel(
+        "encoder-translate",
+        look_for=worth_seeing(look.request.text, look.request.model)
+        or "Each step adds the marked word; to write it, the model reads the source.",
+        below=[partial(drawn, _step, own, playing)],
+    )
 
 
 def _step(look: Look, timed: bool) -> Panel:
@@ -182,7 +187,7 @@ def _step(look: Look, timed: bool) -> Panel:
     end = int(trace.prediction.after(-1).argmax())
     whole = (*(token.id for token in trace.target_tokens[1:]), end)
     _move_on(len(whole), timed=timed)
-    step: int = min(st.session_state[_STEP], len(whole))
+    step = _scrubber(len(whole))
     attention, head = trace.find(current().place), current().head
     ids, weights = whole[:step], attention.weights(head)[:step]
     named = [token_label(word) for word in source_words(trace)]
@@ -196,8 +201,6 @@ def _step(look: Look, timed: bool) -> Panel:
     read = plain(f"“{new}” it {attends} “{named[most]}”")
     return Panel(
         "encoder-reads",
-        look_for=worth_seeing(look.request.text, look.request.model)
-        or "Each step adds the marked word; to write it, the model reads the source.",
         picture=alignment(
             weights,
             source=source_words(trace),
@@ -208,27 +211,26 @@ def _step(look: Look, timed: bool) -> Panel:
         ),
         beside=[
             partial(st.html, french),
-            say_origin,
-            "**What the model expects next**",
+            "**What the model expects**",
             bars_of(look, row, "encoder-expected", listed_ids(row, LISTED, ids[-1]), ids[-1]),
             Formula(GREEDY),
         ],
         below=[
-            partial(_scrubber, len(whole)),
             _readout(trace, attention, head, step - 1),
             Caption(f"To write {read}: weight {weights[-1][most]:.4f} of {weights[-1].sum():.4f}."),
+            say_origin,
         ],
         check=_alike(look, ids[: step - 1]) if look.model.runs else None,
         table=Table({"to write": new, "it reads": named, "weight": weights[-1]}),
     )
 
 
-def _scrubber(last: int) -> None:
-    """Leads through the words of the translation, or plays them."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", width="content"):
-        one_step(_STEP, last, _go, "encoder")
-        name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
-        st.button(name, "encoder-play", on_click=_play, disabled=last == 1)
+def _scrubber(last: int) -> int:
+    """Leads through the words of the translation, or plays them; the step that is shown."""
+    step = one_step(_STEP, last, _go, "encoder")
+    name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
+    st.button(name, "encoder-play", on_click=_play, disabled=last == 1)
+    return step
 
 
 def _move_on(last: int, *, timed: bool) -> None:
@@ -307,7 +309,6 @@ def show_alignment(look: Look) -> Panel:
         ),
         beside=[
             whose_french,
-            say_origin,
             *(_shares(weights, links, source, target) if links is not None else []),
             *_grammar(source, target),
             Formula(CROSS),
@@ -319,8 +320,9 @@ def show_alignment(look: Look) -> Panel:
                 "The lines of a word show the row of weights of the query that writes it, one position "
                 "earlier. Each row sums to 1; weights below 0.02 are not drawn."
             ),
-            partial(checked, look),
+            say_origin,
         ],
+        check=_recomputed(trace),
         table=Table(columns),
     )
 
@@ -372,55 +374,50 @@ def _grammar(source: tuple[str, ...], target: tuple[str, ...]) -> list[Part]:
     return [Caption(plain(f"The grammar gives “{french}”. Words in both keep their reference."))]
 
 
-# title: stack, kind of the sub-layers, and what to look for
-ATTENTIONS = {
-    "Encoder self-attention": (
-        "encoder",
-        "self",
-        "The source attends to itself, in both directions: nothing is masked.",
-    ),
-    "Masked decoder self-attention": (
-        "decoder",
-        "self",
-        "The target attends to itself. The grey cells are the future, which is masked.",
-    ),
-    "Cross-attention": (
-        "decoder",
-        "cross",
-        "The target (rows) attends to the source (columns): queries from the decoder, keys and values "
-        "from the encoder. The row of a word shows what is read to write the next one.",
-    ),
+def _recomputed(trace: Trace) -> Check:
+    found = trace.check()
+    return Check(
+        "Check: attention outputs and norms, recomputed from the recorded vectors, differ from the model's "
+        f"own by at most {difference(found)}.",
+        found,
+    )
+
+
+ATTENTIONS = {  # stack and kind of the sub-layers
+    "Encoder self-attention": ("encoder", "self"),
+    "Masked decoder self-attention": ("decoder", "self"),
+    "Cross-attention": ("decoder", "cross"),
 }
 
 
 def three_attentions(look: Look) -> Panel:
-    """Any layer and head of the chosen kind of attention, cell by cell."""
+    """The three kinds of attention of one layer, side by side, in the head of the same number."""
     look = with_target(look, current().target)
-    places = {
-        title: [
-            one.name
-            for one in look.trace.attention
-            if one.stack == stack and one.name.endswith(f".{kind}")
-        ]
-        for title, (stack, kind, _) in ATTENTIONS.items()
-    }
-
-    def take(title: str) -> None:
-        """The first layer of the kind; of cross-attention the head that aligns best."""
-        run = look.trace  # an open page keeps this function, but no trace
-        cross = title == "Cross-attention"
-        open_cross_head(best_cross_head(run, links_of(run)) if cross else (places[title][0], 0))
-
-    here = next((title for title in places if current().place in places[title]), "Cross-attention")
-    st.segmented_control(
-        "Which attention", list(places), required=True, **shown("encoder-kind", here, take)
-    )
-    choose_layer(places[here])
+    trace, links = look.trace, links_of(look.trace)
     other_sentences(look)
+    cross, head = choose_cross_head(trace, links)
+    maps = []
+    for title, (stack, kind) in ATTENTIONS.items():
+        those = [one for one in trace.attention if one.stack == stack and one.name.endswith(kind)]
+        attention = those[min(cross.layer, len(those) - 1)]
+        number = min(head, attention.heads - 1)
+        queries, keys = labels_of(trace, attention)
+        figure = weights_of_head(attention, number, queries=queries, keys=keys, fitting=NARROW)
+        view = replace(current(), place=attention.name, head=number, show="")
+        words = f"{head_label((attention.name, number))}, step by step →"
+        check = _recomputed(trace) if kind == "cross" else None
+        picture = Panel(f"encoder-{stack}-{kind}", picture=headed(figure, title), check=check)
+        maps.append(Panel(title, below=[picture, partial(view_link, HOME, words, view)]))
+    most = int(cross.weights(head)[0].argmax())
+    first = target_words(trace)[:1]
+    reads = f"; to write “{first[0]}” it reads “{source_words(trace)[most]}”" if first else ""
     return Panel(
         "encoder-attentions",
-        look_for=ATTENTIONS[here][2],
-        picture=partial(explore, look),
+        look_for=plain(
+            "The source attends to itself in both directions; the target's future is hatched; in "
+            f"cross-attention the target (rows) reads the source (columns){reads}."
+        ),
+        picture=Columns(maps),
         below=[whose_french, say_origin],
     )
 
@@ -430,7 +427,8 @@ _BOX, _TYPED, _TYPED_FOR = "encoder-target", "encoder-target-typed", "encoder-ta
 
 def own_target(look: Look) -> Panel:
     """Teacher forcing with French of the reader's own: what the model gives each word of it."""
-    typed = _box(look, with_target(look, None))
+    own = with_target(look, None)
+    typed = _box(look, own)
     other_sentences(look)
     known: list[Part] = [say_origin]
     if look.model.name == TRANSLATOR:
@@ -438,46 +436,63 @@ def own_target(look: Look) -> Panel:
             partial(known_words, french_groups(), "French"),
             partial(advise, typed, french_groups(), "French"),
         ]
-    wanted = (
-        "Write your own French, right or wrong. The bars show the probability that the model "
-        "gave to each word. A word that it did not expect has a short bar."
-    )
-    refusal = _refusal(look, typed) if typed.strip() else ""
+    wanted = "Write French, right or wrong: a word that the model did not expect has a short bar."
+    target, refusal = current().target, _refusal(look, typed) if typed.strip() else ""
     if refusal:
         words = plain(f"{refusal} Until then the model's own French is shown.")
-        return Panel("encoder-forced", look_for=wanted, below=[*known, partial(st.error, words)])
-    own, look = with_target(look, None), with_target(look, current().target)
+        return Panel("encoder-forced", look_for=wanted, below=[words, *known])
+    if target is None:
+        target = _in_english_order(own)
+        known.append(
+            Caption(
+                "You have not written any French yet; this is the model's own."
+                if target is None
+                else "You have not written any French yet: these are the model's own words, two of them in "
+                "the English order."
+            )
+        )
+    look = with_target(look, target)
     trace = look.trace
     given, error = _given(look), rounding(trace)
-    links, target = links_of(trace), target_words(trace)
+    links, words_of_target = links_of(trace), target_words(trace)
     attention, head = choose_cross_head(trace, links)
-    if look.request.target is None:
-        known.append(Caption("You have not written any French yet; this is the model's own."))
     columns = {
         "word": [token_label(word.word) for word in given],
         "probability": [word.share for word in given],
         "model's first choice": [token_label(word.first) for word in given],
         "its probability": [word.first_share for word in given],
     }
-    bars = Panel(
-        "encoder-forced",
-        picture=word_probabilities(given, error),
-        below=[*_product(look, given, own), Formula(FORCED)],
-        table=Table(columns, formats=dict.fromkeys(columns, f"%.{significant(error)}g")),
-    )
-    return Panel(
+    lines = Panel(
         "encoder-forced-lines",
-        look_for=wanted,
         picture=alignment(
-            attention.weights(head)[: len(target)],
+            attention.weights(head)[: len(words_of_target)],
             source=source_words(trace),
-            target=target,
+            target=words_of_target,
             reference=links,
             names=("read by the encoder", "your French"),
         ),
-        beside=[*known, "**The probability of each word**", bars],
-        below=[_readout(trace, attention, head, 0), partial(checked, look)],
     )
+    return Panel(
+        "encoder-forced",
+        look_for=wanted,
+        picture=word_probabilities(given, error),
+        beside=[*_product(look, given, own), lines, Formula(FORCED), *known],
+        check=_recomputed(trace),
+        table=Table(columns, formats=dict.fromkeys(columns, f"%.{significant(error)}g")),
+    )
+
+
+def _in_english_order(own: Look) -> str | None:
+    """The model's own French with two words that changed places put back; None where none did."""
+    trace = own.trace
+    crossed = crossings(links_of(trace) or ())
+    if not crossed:
+        return None
+    one, other = crossed[0]
+    ids = [token.id for token in trace.target_tokens[1:]]
+    ids[one], ids[other] = ids[other], ids[one]
+    swapped = own.model.tokenizer.decode(ids)
+    return None if _refusal(own, swapped) else swapped
 
 
 def _box(look: Look, own: Look) -> str:
@@ -496,13 +511,6 @@ def _box(look: Look, own: Look) -> str:
         placeholder=f"For instance: {models_own}",
     )
     st.button("Take the model's", key="encoder-take", on_click=_set, args=(models_own, models_own))
-    st.button(
-        "Use the model's own again",
-        key="encoder-clear",
-        on_click=_set,
-        args=("", None),
-        disabled=current().target is None and not typed,
-    )
     return str(typed)
 
 

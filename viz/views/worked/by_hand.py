@@ -1,5 +1,5 @@
-"""A worked example on a page: one step at a time, with its formula or code, its numbers, what the notes print
-and their errata."""
+"""A worked example on a page: one step at a time, with its formula or code, its numbers and what the notes
+print."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.snippets import STYLES, Style
 from model.worked import Erratum, errata, examples
@@ -21,20 +22,20 @@ from viz.figures.cells import labels, worked_step
 from viz.notation.markdown import plain
 from viz.notation.numbers import DECIMALS, number, numbers
 from viz.notation.theme import ERRATUM, rgba
-from viz.shell.panel import Caption, Formula, Panel, Part, Table, draw_panel
+from viz.shell.panel import Formula, Panel, Part, Table, draw_panel
 from viz.shell.pictures import lines_of, script_of
-from viz.state.navigation import page_link
+from viz.state.navigation import html_link, page_link
 
 Option = TypeVar("Option")
 WORKED_PAGE = "pages/worked_examples.py"
-SHOW, NOTES, CODE = "show", "notes", "code"  # show=… in the link opens the tab about the notes, …
+SHOW, STEPS, ERRATA = "show", "Step by step", "Errata"  # two views of that page, as links say them
 AS_FORMULA, AS_CODE = "Formula", "Code"
 # Session state: the open step of each example; what a reader chose last, for all examples.
 PLACES, READING, STYLE = "worked-steps", "worked-reading", "worked-style"
 PRINTED = f"""<style>
 .printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
 .printed table {{ border-collapse: collapse; font-size: 13px; }}
-.printed caption {{ text-align: left; opacity: 0.75; padding-bottom: 0.25rem; }}
+.printed caption {{ text-align: left; white-space: nowrap; opacity: 0.75; padding-bottom: 0.25rem; }}
 .printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
 .printed th {{ font-weight: 400; opacity: 0.75; }}
 .printed td.erratum {{ outline: 2px solid {ERRATUM}; background: {rgba(ERRATUM, 0.12)}; }}
@@ -66,45 +67,52 @@ def by_hand(*names: str) -> None:
 
 
 @st.fragment
-def work_through(example: Example, moved: Callable[[int], None] | None = None) -> None:
-    """One step at a time: the result beside the idea and the formula, and below it what the notes print.
+def work_through(example: Example) -> None:
+    """One step at a time: its result beside the idea and the formula, and below it what the notes print."""
+    draw_panel(stepped(example))
 
-    Last stand the errata of the notes. moved: is called with the number of the open step, counted from 0.
+
+def stepped(example: Example, moved: Callable[[int], None] = lambda position: None) -> Panel:
+    """A row with the steps of an example, and the choice of formula or code; then what the open step shows.
+
+    moved: is told the number of the open step, counted from 0.
     """
-    name = example.name
-    with st.container(horizontal=True, vertical_alignment="bottom", key=f"stepper-{name}"):
-        position = _stepper(example)
-        step, key = example.steps[position], f"{name}-{position}"
-        reading: list[Part] = [Formula(step.formula)]
-        if any(example.code):
-            kinds = (AS_FORMULA, AS_CODE)
-            if _remembered("Formula or code", kinds, READING, f"reading-{name}") == AS_CODE:
-                reading = _code(example, position)
-    if moved is not None:
-        moved(position)
-    stop = "" if example.title.endswith("?") else "."
+    row = st.container(
+        horizontal=True, vertical_alignment="bottom", gap="small", key=f"stepper-{example.name}"
+    )
+    with row:
+        position = _choose_step(example)
+    moved(position)
+    return _panel(example, position, row)
+
+
+def _panel(example: Example, position: int, row: DeltaGenerator) -> Panel:
+    step, key = example.steps[position], f"{example.name}-{position}"
+    reading: list[Part] = [
+        Formula(step.formula),
+        *([Formula(step.numbers)] if step.numbers else []),
+    ]
+    if any(example.code):
+        kinds = (AS_FORMULA, AS_CODE)
+        with row:
+            chosen = _remembered("Formula or code", kinds, READING, f"reading-{example.name}")
+        if chosen == AS_CODE:
+            reading = [partial(_code, example, position)]
     values = np.atleast_2d(step.result)
     frame = pd.DataFrame(
         numbers(values),
         index=labels(step.rows, len(values), alone=step.result.ndim < 2),
         columns=labels(step.columns, values.shape[1]),
     )
-    draw_panel(
-        Panel(
-            f"result-{key}",
-            picture=partial(_result, step, key),
-            saved=None if step.result.ndim == 0 else partial(worked_step, step),
-            beside=[
-                f"**{plain(example.title)}{stop}** {plain(example.idea)}",
-                *reading,
-                *([Caption(plain(step.comment))] if step.comment else []),
-            ],
-            below=[Formula(step.numbers)] if step.numbers else [],
-            table=Table(frame),
-        )
+    return Panel(
+        f"result-{key}",
+        look_for=plain(step.comment or example.idea),
+        picture=partial(_result, example, step, key),
+        saved=None if step.result.ndim == 0 else partial(worked_step, step),
+        beside=[*([plain(example.idea)] if step.comment else []), *reading],
+        below=[partial(_notes, example, step)],
+        table=Table(frame),
     )
-    _verdict(step)
-    _errata(example)
 
 
 def open_step(name: str, position: int) -> None:
@@ -118,25 +126,26 @@ def _places() -> dict[str, int]:
     return places
 
 
-def _stepper(example: Example) -> int:
-    """The buttons back and next, and the list of steps between them; returns the open step."""
+def _choose_step(example: Example) -> int:
+    """The steps by their numbers, and the buttons back and next; returns the open step."""
     name, last = example.name, len(example.steps) - 1
     open_step(name, _places().get(name, 0))
     position, key = _places()[name], f"step-{name}"
     st.session_state[key] = position
+    st.segmented_control(
+        "Step",
+        range(last + 1),
+        required=True,
+        format_func=lambda at: str(at + 1),
+        key=key,
+        label_visibility="collapsed",
+        on_change=lambda: open_step(name, st.session_state[key]),
+    )
     st.button(
         "← Back",
         key=f"back-{name}",
         disabled=position == 0,
         on_click=lambda: open_step(name, position - 1),
-    )
-    st.selectbox(
-        "Step",
-        range(last + 1),
-        format_func=lambda at: f"Step {at + 1} of {last + 1}: {example.steps[at].title}",
-        key=key,
-        label_visibility="collapsed",
-        on_change=lambda: open_step(name, st.session_state[key]),
     )
     st.button(
         "Next →",
@@ -182,66 +191,69 @@ def _remembered(
     return chosen
 
 
-def _code(example: Example, at: int) -> list[Part]:
+def _code(example: Example, at: int) -> None:
     """The lines of a step in the style that the reader chooses, the chosen cell's number, and a script
     that computes the step alone."""
     if not example.code[at]:
-        return [
-            Caption("This step has no code: it computes nothing, it shows what is there."),
-            Formula(example.steps[at].formula),
-        ]
+        st.caption("This step has no code: it computes nothing, it shows what is there.")
+        st.latex(example.steps[at].formula)
+        return
     step, forms, inputs = example.steps[at], example.code, example.inputs
     offered: list[Style] = list(forms[at])
     wanted: Style = st.session_state.get(STYLE, offered[0])
     key = f"{example.name}-{at}"
-    style = _remembered("Style", offered, STYLE, f"code-style-{key}", named=STYLES.__getitem__)
     values = np.atleast_2d(step.result)
     names = {
         "row": labels(step.rows, values.shape[0], alone=step.result.ndim < 2),
         "column": labels(step.columns, values.shape[1]),
     }
-    cell = {
-        axis: one_listed(axis.capitalize(), listed, f"code-{axis}-{key}") if len(listed) > 1 else 0
-        for axis, listed in names.items()
-    }
-    text = script(forms, inputs, at, style)
-    needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
-    lines = partial(
-        lines_of,
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        style = _remembered("Style", offered, STYLE, f"code-style-{key}", named=STYLES.__getitem__)
+        cell = {
+            axis: one_listed(axis.capitalize(), listed, f"code-{axis}-{key}")
+            if len(listed) > 1
+            else 0
+            for axis, listed in names.items()
+        }
+    if wanted not in offered:
+        st.caption(f"This step has no form of its own in {STYLES[wanted]}.")
+    lines_of(
         snippet(forms, inputs, at, style),
         given=given_to(forms, inputs, at, style),
         cell=cell,
         value=float(values[cell["row"], cell["column"]]),
     )
-    other = [Caption(f"This step has no form of its own in {STYLES[wanted]}.")]
-    return [
-        *(other if wanted not in offered else []),
-        lines,
-        partial(script_of, text, f"It needs {needs} and prints the result of this step."),
-    ]
+    text = script(forms, inputs, at, style)
+    needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
+    script_of(text, f"It needs {needs} and prints the result of this step.")
 
 
-def _result(step: Step, key: str) -> None:
-    """A matrix or a row as a picture, a single number as a metric."""
+def _result(example: Example, step: Step, key: str) -> None:
+    """The names of example and step above a matrix or a row as a picture, or above a single number."""
+    st.markdown(f"**{plain(example.title)}** · {plain(step.title)}")
     if step.result.ndim == 0:
-        st.metric(plain(step.title), number(float(step.result)))
+        st.metric(plain(step.title), number(float(step.result)), label_visibility="collapsed")
     else:
         scrolling_plot(worked_step(step), f"result-{key}")
 
 
-def _verdict(step: Step) -> None:
-    """What the notes print for the step, and whether it agrees."""
-    if step.notes is None or step.differing is None:
+def _notes(example: Example, step: Step) -> None:
+    """What the notes print for the step and whether it agrees, and the way to their errata."""
+    found = sum(erratum.example == example.name for erratum in errata())
+    if step.notes is not None and step.differing is not None:
+        words = "**The notes print the same.**"
+        if not step.agrees:
+            count, size = int(step.differing.sum()), int(np.isfinite(step.notes.values).sum())
+            where = "" if size == 1 else f" in {count} of {size} figures"
+            words = f"**The notes print another result{where}.** {plain(step.notes.erratum or '')}"
+        st.markdown(words)
+        st.html(printed_table(step))
+        st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
+    elif not found:
         return
-    if step.agrees:
-        st.success("The notes give the same result.")
-    else:
-        count, size = int(step.differing.sum()), int(np.isfinite(step.notes.values).sum())
-        where = "" if size == 1 else f" in {count} of {size} figures"
-        st.warning(f"The notes give a different result{where}. {plain(step.notes.erratum or '')}")
-    st.html(printed_table(step))
-    st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
-    page_link(WORKED_PAGE, "What the notes are →", **{SHOW: NOTES})
+    about = f"Errata of the notes, {found} of them here →" if found else "What the notes are →"
+    link = html_link(WORKED_PAGE, about, {SHOW: ERRATA, "example": example.name})
+    st.html(f'<p class="onward">{link}</p>')
 
 
 def printed_table(step: Step) -> str:
@@ -280,34 +292,6 @@ def _cell(figure: str, value: float, written: str, decimals: int, differs: np.bo
         return f"<td>{'' if figure == NOTHING else html.escape(figure)}</td>"
     shown = f"{value:.{decimals}f}" if decimals > DECIMALS else written
     return f'<td class="erratum"><s>{html.escape(figure)}</s><span>{html.escape(shown)}</span></td>'
-
-
-def _errata(example: Example) -> None:
-    """The errata about an example, behind a click."""
-    listed = [erratum for erratum in errata() if erratum.example == example.name]
-    if not listed:
-        return
-    label = f"Errata in the notes about this example: {len(listed)}"
-    row = st.expander(label, key=f"errata-{example.name}", on_change="rerun")
-    if row.open:
-        with row:
-            for number, erratum in enumerate(listed):
-                at = step_of(erratum, example)
-                button = f"Open step {at + 1}" if erratum.step else ""
-                key = f"erratum-{example.name}-{number}"
-                one_erratum(erratum, key, button, partial(open_step, example.name, at))
-
-
-def one_erratum(erratum: Erratum, key: str, button: str, leads: Callable[[], None]) -> None:
-    """An erratum with the notes' own words, and a button that leads on where one is named."""
-    with st.container(border=True):
-        notes, arithmetic, why = st.columns([3, 3, 4])
-        notes.markdown(f"**The notes say**  \n{plain(erratum.notes_say)}")
-        notes.caption(plain(f"{erratum.source}: “{erratum.quotation}”"))
-        arithmetic.markdown(f"**The arithmetic gives**  \n{plain(erratum.arithmetic_gives)}")
-        why.markdown(plain(erratum.why))
-        if button:
-            why.button(button, key=key, type="tertiary", on_click=leads)
 
 
 def step_of(erratum: Erratum, example: Example) -> int:

@@ -1,4 +1,4 @@
-"""The choice of a worked example: topic and example, kept in the session and in the link."""
+"""The choice of a worked example, kept in the session and in the link."""
 
 from functools import cache
 
@@ -7,7 +7,7 @@ import streamlit as st
 from model.worked import examples
 from viz.notation.markdown import plain
 from viz.state import url
-from viz.views.worked.by_hand import CODE, NOTES, SHOW, open_step, worked_example
+from viz.views.worked.by_hand import open_step, worked_example
 
 TOPICS = {
     "§1": "Self-attention by hand",
@@ -27,14 +27,6 @@ TOPICS = {
 }
 EXAMPLE, STEP = "example", "step"  # parameters of the link
 CHOSEN, WRITTEN = "worked-example", "worked-link"  # session state
-STEPS, ERRATA, FAILING, ABOUT = TABS = (
-    "Step by step",
-    "Errata in the notes",
-    "Code that fails",
-    "What the notes are",
-)
-TAB, SHOWN = "worked-tab", "worked-shown"  # session state
-_TAB_OF = {NOTES: ABOUT, CODE: FAILING}  # by what `show` in the link says
 
 
 @cache
@@ -58,22 +50,16 @@ def choose(name: str, step: int = 0) -> None:
 def adopt_link() -> None:
     """Opens the example and step of a link that was followed or edited.
 
-    Where there is no such example a warning says so, and the open one stays. `show=notes` opens the
-    tab that says what the notes are, `show=code` the one with code that fails.
+    Where there is no such example a sentence says so, and the open one stays.
     """
-    link = url.read({EXAMPLE, STEP, SHOW})
-    shown = link.get(SHOW)
-    if shown != st.session_state.get(SHOWN):
-        st.session_state[SHOWN] = shown
-        if shown in _TAB_OF:
-            st.session_state[TAB] = _TAB_OF[shown]
+    link = url.read({EXAMPLE, STEP})
     name, step = link.get(EXAMPLE), link.get(STEP, "1")
     if name is None or (name, step) == st.session_state.get(WRITTEN):
         return
     try:
         worked_example(name)
     except KeyError:
-        st.warning(
+        st.markdown(
             f"There is no worked example “{plain(name[:60])}”. Choose one of the examples below."
         )
         return
@@ -83,30 +69,24 @@ def adopt_link() -> None:
 def write_link(step: int) -> None:
     """Writes the open example and its step, counted from 0, into the link."""
     parameters = {EXAMPLE: chosen()} | ({STEP: str(step + 1)} if step else {})
-    url.say(parameters, {EXAMPLE, STEP, SHOW})
+    url.say(parameters, {EXAMPLE, STEP})
     st.session_state[WRITTEN] = (chosen(), parameters.get(STEP, "1"))
 
 
 def choice() -> None:
-    """The topic, and the example in it."""
-    topic = worked_example(chosen()).section
-    st.session_state["worked-topic"] = topic
+    """The example, of all topics."""
     st.session_state["worked-name"] = chosen()
     st.selectbox(
-        "Topic",
-        TOPICS,
-        format_func=lambda section: f"{section[1:]} · {TOPICS[section]}",
-        key="worked-topic",
-        label_visibility="collapsed",
-        width=210,
-        on_change=lambda: choose(names_of(st.session_state["worked-topic"])[0]),
-    )
-    st.selectbox(
         "Example",
-        names_of(topic),
-        format_func=lambda name: worked_example(name).title,
+        [name for topic in TOPICS for name in names_of(topic)],
+        format_func=_titled,
         key="worked-name",
         label_visibility="collapsed",
-        width=250,
         on_change=lambda: choose(st.session_state["worked-name"]),
     )
+
+
+def _titled(name: str) -> str:
+    """An example in the list, behind its topic."""
+    example = worked_example(name)
+    return f"{TOPICS[example.section]}: {example.title}"

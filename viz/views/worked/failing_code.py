@@ -1,64 +1,60 @@
 """Code that fails, run before the reader's eyes: its message, what it means, and the mended code."""
 
+from collections.abc import Mapping
+from functools import partial
+
 import streamlit as st
 
-from model.worked.failing_code import RunResult, failing_code
-from viz.elements.one_of import one_of
+from model.worked.failing_code import FailingCode, RunResult, failing_code
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
+from viz.shell.panel import Caption, Panel
 
 _LABELS = {
-    "batch": "Sequences in the batch",
+    "batch": "Sequences",
     "length": "Tokens",
     "width": "Width",
     "heads": "Heads",
     "head_width": "Head width",
     "context": "Context length",
-    "real_tokens": "Real tokens of each sequence",
+    "real_tokens": "Real tokens of each",
 }
-MISTAKES, SIZES = "Mistakes in the notes", "Sizes that do not fit"
 
 
-@st.fragment
-def code_that_fails() -> None:
-    """The tab: one piece of code, with sizes to choose."""
-    st.markdown(
-        "The code below runs as it stands here, with your sizes, whenever you change one. The messages are "
-        "those that Python and PyTorch give."
+def code_that_fails() -> Panel:
+    """One piece of code, with sizes to choose: as it fails, beside the mended one."""
+    by_name = failing_code()
+    names = sorted(by_name, key=lambda name: not by_name[name].mistake)  # those of the notes first
+    name = st.selectbox(
+        "Code", names, format_func=lambda name: by_name[name].title, key="failing", width=360
     )
-    with st.container(horizontal=True, gap="small"):
-        kind = one_of("Kind", (MISTAKES, SIZES), "failing-kind", quiet=True)
-        names = [
-            name for name, code in failing_code().items() if code.mistake == (kind == MISTAKES)
-        ]
-        name = st.selectbox(
-            "Code",
-            names,
-            format_func=lambda name: failing_code()[name].title,
-            key=f"failing-{kind}",
-            label_visibility="collapsed",
+    chosen = by_name[name]
+    sizes = {
+        name: st.number_input(
+            _LABELS[name],
+            size.lowest,
+            size.highest,
+            size.value,
+            key=f"failing-{chosen.name}-{name}",
+            width=140,
         )
-    chosen = failing_code()[name]
+        for name, size in chosen.sizes.items()
+    }
     whence = "From" if chosen.mistake else "Compare"
-    st.caption(plain(f"{whence} {chosen.source}; the code is this app's own."))
-    with st.container(horizontal=True, gap="small"):
-        sizes = {
-            name: st.number_input(
-                _LABELS[name],
-                size.lowest,
-                size.highest,
-                size.value,
-                key=f"failing-{chosen.name}-{name}",
-                help=f"A whole number from {size.lowest} to {size.highest}.",
-                width=190,
-            )
-            for name, size in chosen.sizes.items()
-        }
+    return Panel(
+        "failing",
+        look_for="What Python and PyTorch answer to the code at the left: it runs with your sizes.",
+        picture=partial(_drawn, chosen, sizes),
+        below=[Caption(plain(f"{whence} {chosen.source}; the code is this app's own."))],
+    )
+
+
+def _drawn(chosen: FailingCode, sizes: Mapping[str, int]) -> None:
     wrong, mended = (chosen.run(code, sizes) for code in (chosen.wrong, chosen.mended))
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**As it fails**")
-        st.code(chosen.shown(chosen.wrong, sizes), language="python")
+        st.code(chosen.shown(chosen.wrong, sizes), language="python", wrap_lines=True)
         _tell(wrong)
         if wrong.failed or wrong.is_nan:
             st.markdown(f"**What it means.** {chosen.why}")
@@ -66,24 +62,24 @@ def code_that_fails() -> None:
             _tell_apart(wrong, mended)
     with right:
         st.markdown("**Mended**")
-        st.code(chosen.shown(chosen.mended, sizes), language="python")
+        st.code(chosen.shown(chosen.mended, sizes), language="python", wrap_lines=True)
         _tell(mended)
 
 
 def _tell(outcome: RunResult) -> None:
     """The message, word for word, or the shape of the result."""
     if outcome.result is None:
-        st.error("It stops with this message:")
+        st.markdown("It stops with this message:")
         st.code(f"{outcome.kind}: {outcome.message}", language=None, wrap_lines=True)
         return
     shape = f"It runs. The result has the shape {tuple(outcome.result.shape)}"
     if outcome.is_nan:
         bad = int(outcome.result.isnan().sum())
-        st.error(
+        st.markdown(
             f"{shape}, without a message, but {bad} of its {outcome.result.numel()} numbers are NaN."
         )
     else:
-        st.success(f"{shape}.")
+        st.markdown(f"{shape}.")
 
 
 def _tell_apart(wrong: RunResult, mended: RunResult) -> None:
@@ -91,13 +87,13 @@ def _tell_apart(wrong: RunResult, mended: RunResult) -> None:
     if wrong.result is None or mended.result is None:
         return
     if wrong.result.shape != mended.result.shape:
-        st.warning("With these sizes nothing is raised, but the mended code gives another shape.")
+        st.markdown("With these sizes nothing is raised, but the mended code gives another shape.")
         return
     apart = float((wrong.result - mended.result).abs().max())
     if apart == 0:
         st.markdown("With these sizes both give the same numbers.")
     else:
-        st.warning(
+        st.markdown(
             "With these sizes nothing is raised, and the numbers are wrong: they differ from those of the "
             f"mended code by up to {difference(apart)}."
         )

@@ -10,7 +10,6 @@ from model.worked.example import Array64, Example, Input, read_only
 from viz.views.worked.by_hand import worked_example
 
 NUMBERS, ROUNDS = "worked-numbers", "worked-rounds"  # session state, by name of example
-FEW = 16  # more numbers than this are behind a click
 _CELL, _FIELD = 84, 190  # widths in pixels
 InputKey = tuple[tuple[str, bytes], ...]
 
@@ -22,19 +21,11 @@ def with_own_numbers(name: str) -> Example:
     """
     example = worked_example(name)
     kept = _kept(name)
-    count = sum(item.value.size for item in example.inputs)
-    with (
-        st.expander(
-            "Starting numbers: change them, and every step is recomputed",
-            expanded=count <= FEW,
-            key=f"numbers-{name}",
-        ),
-        st.container(horizontal=True, gap="medium"),
-    ):
-        for item in example.inputs:
-            kept[item.name] = _field(item, name, kept.get(item.name, item.value))
-    if any(not np.array_equal(kept[item.name], item.value) for item in example.inputs):
-        with st.container(horizontal=True, vertical_alignment="center"):
+    with st.popover("Change the numbers", key=f"numbers-{name}"):
+        with st.container(horizontal=True, gap="medium"):
+            for item in example.inputs:
+                kept[item.name] = _field(item, name, kept.get(item.name, item.value))
+        if any(not np.array_equal(kept[item.name], item.value) for item in example.inputs):
             put_back = partial(_put_back, name)
             st.button("Reset to the starting numbers", key=f"notes-{name}", on_click=put_back)
             if any(step.notes for step in example.steps):

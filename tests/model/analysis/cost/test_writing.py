@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from model import Model, Trace
-from model.analysis.cost.cost import apart, key_value_cache, keys_read, windows_of, writing_steps
+from model.analysis.cost.cost import apart, key_value_cache, keys_there, windows_of, writing_steps
 from model.analysis.cost.operations import lengths_of
 from model.analysis.tokens.live_writing import Choice, live_writing
 from model.analysis.tokens.prediction import Sampling
@@ -78,7 +78,7 @@ def test_the_keys_of_a_step_are_those_that_the_cache_of_the_model_holds_for_it(
             assert any(window is not None and window < steps[-1].read for window in windows)
             for before, step in pairwise(steps):
                 held = [one.tokens + step.new for one in before.kept.values()]
-                assert keys_read(windows, step.read) == held
+                assert keys_there(windows, step.read).sum(1).tolist() == held
 
 
 def test_without_the_look_ahead_mask_nothing_may_be_kept() -> None:

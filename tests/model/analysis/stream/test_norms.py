@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from model import Model, Trace
-from model.analysis.stream.stream import layer_normalized
+from model.arithmetic import normalization
 from model.nn.config import TransformerConfig
 from model.nn.layers import Norm
 from model.nn.norms import NORMS
@@ -56,13 +56,13 @@ def test_normalized_values_have_mean_zero_and_size_one_before_gamma_and_beta(tra
         np.testing.assert_allclose(norm.output, norm.normalized * norm.gamma + norm.beta, atol=2e-5)
 
 
-def test_the_norms_that_a_page_computes_beside_them_are_pytorchs() -> None:
+def test_the_laws_of_norms_are_pytorchs() -> None:
     x = torch.randn(3, 8)
-    ours = layer_normalized(x.numpy(), 1e-5)
+    ours = NORMS["layer"].normalized(x.numpy(), 1e-5)
     np.testing.assert_allclose(ours, F.layer_norm(x, (8,), eps=1e-5), atol=1e-6)
     unbiased = (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt()
     np.testing.assert_allclose(
-        layer_normalized(x.numpy(), 1e-5, unbiased=True), unbiased, atol=1e-6
+        normalization.normalized(x.numpy(), epsilon=1e-5, unbiased=True), unbiased, atol=1e-6
     )
     np.testing.assert_allclose(
         NORMS["rms"].normalized(x.numpy(), 0.1), F.rms_norm(x, (8,), eps=0.1), atol=1e-6

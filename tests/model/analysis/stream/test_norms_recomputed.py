@@ -11,9 +11,8 @@ from model import Trace
 from model.analysis.stream.stream import (
     KernelCheck,
     kernel_check,
-    layer_normalized,
-    token_statistics,
 )
+from model.arithmetic import normalization
 from model.nn.norms import NORMS
 from tests.model.tiny import loaded, sentence
 
@@ -25,7 +24,7 @@ def wide(array: np.ndarray) -> torch.Tensor:
 def test_a_layer_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
     for norm in trace.norms:
         expected = F.layer_norm(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
-        ours = layer_normalized(norm.input, norm.epsilon)
+        ours = NORMS["layer"].normalized(norm.input, norm.epsilon)
         np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
 
 
@@ -40,9 +39,11 @@ def test_the_two_norms_agree_exactly_where_the_mean_is_zero() -> None:
     rows = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
     centred = rows - rows.mean(-1, keepdims=True)
     np.testing.assert_allclose(
-        layer_normalized(centred, 1e-5), NORMS["rms"].normalized(centred, 1e-5), atol=1e-6
+        NORMS["layer"].normalized(centred, 1e-5), NORMS["rms"].normalized(centred, 1e-5), atol=1e-6
     )
-    apart = np.abs(layer_normalized(rows + 1, 1e-5) - NORMS["rms"].normalized(rows + 1, 1e-5))
+    apart = np.abs(
+        NORMS["layer"].normalized(rows + 1, 1e-5) - NORMS["rms"].normalized(rows + 1, 1e-5)
+    )
     assert apart.max() > 0.1
 
 
@@ -50,17 +51,11 @@ def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(subtests: pytest
     for width in [4, 512]:
         with subtests.test(width=width):
             rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
-            biased = layer_normalized(rows, 0.0)
-            unbiased = layer_normalized(rows, 0.0, unbiased=True)
+            biased = NORMS["layer"].normalized(rows, 0.0)
+            wide_rows = rows.astype(np.float64)
+            unbiased = normalization.normalized(wide_rows, epsilon=0.0, unbiased=True)
             np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
             np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
-
-
-def test_statistics_are_those_of_each_row() -> None:
-    found = token_statistics(np.array([[2, 4, 6, 8], [1, 1, 1, 1]], np.float32))
-    np.testing.assert_allclose(found.mean, [5, 1])
-    np.testing.assert_allclose(found.variance, [5, 0])
-    np.testing.assert_allclose(found.deviation, [5**0.5, 0])
 
 
 def largest(check: KernelCheck) -> float:

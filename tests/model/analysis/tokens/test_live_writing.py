@@ -1,7 +1,7 @@
-"""Live writing: its texts and rows are those of passes over the whole text; and what shorter caches do."""
+"""Live writing: its texts are those of passes over the whole text; and what shorter caches do."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,6 @@ from model import Model, load_model
 from model.analysis.tokens import live_writing as live
 from model.analysis.tokens.live_writing import (
     Choice,
-    GrowingRows,
     Writing,
     live_writing,
     log_probabilities_of,
@@ -21,7 +20,6 @@ from model.analysis.tokens.live_writing import (
 )
 from model.analysis.tokens.prediction import Sampling, log_probabilities
 from model.nn.key_value_cache import Eviction
-from model.nn.recorder import Recorder
 from model.trace.arrays import Array, Wide
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, sentence
@@ -54,9 +52,7 @@ def step_by_step(model: Model, text: str, choice: Choice) -> tuple[int, ...]:
     return written(choose, steps=STEPS, end=model.tokenizer.end)
 
 
-def test_the_text_is_that_of_whole_passes_and_each_row_that_of_their_matrix(
-    subtests: pytest.Subtests,
-) -> None:
+def test_the_text_is_that_of_whole_passes(subtests: pytest.Subtests) -> None:
     for name in [*of_shape("decoder", "encoder-decoder"), "llama", "mistral", "bart"]:
         with subtests.test(name=name):
             model, text = opened(name)
@@ -73,12 +69,6 @@ def test_the_text_is_that_of_whole_passes_and_each_row_that_of_their_matrix(
                     own = log_probabilities(prediction[None])[0, ids[known - 1]]
                     assert found.steps[-1].log_probability == pytest.approx(own, abs=1e-4)
                     assert found.steps[-1].read == len(trace.tokens_of("decoder"))
-                    for record in trace.attention:
-                        if record.stack == "decoder":
-                            for head in range(record.heads):
-                                rows = found.rows.weights(record.name, head)
-                                assert rows is not None
-                                np.testing.assert_allclose(rows, record.weights(head), atol=1e-5)
                 assert found.ids == ids
 
 
@@ -112,25 +102,6 @@ def test_a_bias_of_the_logits_counts() -> None:
     np.testing.assert_allclose(at_once, [step.log_probability for step in found.steps], atol=1e-4)
 
 
-def test_a_pass_that_is_timed_records_nothing(subtests: pytest.Subtests) -> None:
-    for choices, level in [
-        ({"compared": True}, "nothing"),
-        ({"rows": False}, "nothing"),
-        ({}, "attention"),
-    ]:
-        with subtests.test(choices=choices), pytest.MonkeyPatch.context() as monkeypatch:
-            model, text = opened("gpt")
-            levels = set()
-
-            def recorder(**given: object) -> Recorder:
-                levels.add(given["level"])
-                return Recorder(**given)  # type: ignore[arg-type]
-
-            monkeypatch.setattr(live, "Recorder", recorder)
-            last(model, text, **choices)
-            assert levels == {level}
-
-
 def test_what_is_kept_is_counted_in_bytes_of_the_tensors(subtests: pytest.Subtests) -> None:
     for name in ["gpt", "translator", "llama", "mistral"]:
         with subtests.test(name=name):
@@ -143,34 +114,6 @@ def test_what_is_kept_is_counted_in_bytes_of_the_tensors(subtests: pytest.Subtes
                     assert kept.nbytes == 2 * 4 * numbers
                     if not sublayer.endswith("cross"):
                         assert kept.tokens <= 3
-
-
-def test_rows_are_let_go_when_the_text_is_written_or_nobody_asks_any_more() -> None:
-    model, text = opened("gpt")
-    with closing(live_writing(model, model.tokens(text), GREEDY, steps=STEPS)) as states:
-        rows: GrowingRows = next(states).rows
-        assert rows.weights("decoder.0.self", 0) is not None
-    assert rows.weights("decoder.0.self", 0) is None
-    assert last(model, text).rows.weights("decoder.0.self", 0) is None
-
-
-def test_rows_that_take_more_bytes_than_they_may_are_let_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A little more than the rows of the given text: those of the first new token are too many."""
-    model, text = opened("gpt")
-    given = model.trace(text).attention
-    most = sum(one.output.nbytes + sum(each.nbytes for each in one.vectors) for one in given)
-    monkeypatch.setattr(live, "GrowingRows", partial(GrowingRows, most))
-    states = list(live_writing(model, model.tokens(text), GREEDY, steps=STEPS))
-    assert states[-1].ids == last(model, text).ids
-    with closing(live_writing(model, model.tokens(text), GREEDY, steps=STEPS)) as anew:
-        rows = next(anew).rows
-        assert rows.weights("decoder.1.self", 0) is not None
-        assert not rows.is_full
-        next(anew)
-        assert rows.is_full
-        assert rows.weights("decoder.1.self", 0) is None
 
 
 def test_a_text_read_at_once_under_an_eviction_is_as_probable_as_token_by_token(

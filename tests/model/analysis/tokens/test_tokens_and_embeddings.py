@@ -1,4 +1,4 @@
-"""Tokens and their bytes, the table of embeddings, windows, and one word in two sentences."""
+"""Tokens and their bytes, the table of embeddings, and one word in two sentences."""
 
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from model.analysis.tokens.embeddings import (
     one_hot_product,
     places_of,
     shared_tokens,
-    windows,
 )
 from model.loading.bert import word_pieces
 from model.run.tokenizers import clean, gpt2, gpt2_tokens, pieces, spelled
@@ -108,35 +107,6 @@ def test_a_zero_row_is_like_nothing_and_gives_no_nan() -> None:
     table = np.array([[1, 0], [0, 0], [1, 1]], np.float32)
     assert [n.cosine for n in neighbours(table, 1, 2)] == [0, 0]
     assert [(n.id, round(n.cosine, 4)) for n in neighbours(table, 0, 5)] == [(2, 0.7071), (1, 0)]
-
-
-@given(st.integers(1, 12), st.integers(1, 12), st.data())
-def test_a_text_without_a_next_token_for_a_window_is_refused(
-    length: int, stride: int, data: st.DataObject
-) -> None:
-    text = ["token"] * data.draw(st.integers(0, length))
-    with pytest.raises(ValueError, match="need"):
-        windows(text, length, stride)
-
-
-@given(st.integers(1, 28), st.integers(1, 12), st.integers(1, 12))
-def test_a_target_is_its_input_moved_on_by_one(more: int, length: int, stride: int) -> None:
-    count = length + more
-    text = [f"token {place}" for place in range(count)]
-    found = windows(text, length, stride)
-    tensor = torch.arange(count)
-    inputs = tensor[:-1].unfold(0, length, stride)
-    targets = tensor[1:].unfold(0, length, stride)
-    assert [list(w.inputs) for w in found] == [[text[i] for i in row] for row in inputs]
-    assert [list(w.target) for w in found] == [[text[i] for i in row] for row in targets]
-    assert [w.start for w in found] == [int(row[0]) for row in inputs]
-    assert all(window.inputs[1:] == window.target[:-1] for window in found)
-
-
-def test_windows_below_one_token_are_refused(subtests: pytest.Subtests) -> None:
-    for length, stride in [(0, 1), (1, 0), (-1, 1)]:
-        with subtests.test(length=length), pytest.raises(ValueError, match="at least 1"):
-            windows("abcdef", length, stride)
 
 
 def test_a_token_in_identical_sentences_is_alike_at_every_state(model: Model) -> None:

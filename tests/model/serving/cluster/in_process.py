@@ -15,7 +15,7 @@ from model.serving.cluster.messages import Bounds
 from model.system.fair_queue import nothing
 from model.system.settings import MEGABYTE
 
-METHODS = ("answer", "step", "place", "leave", "load", "rows")
+METHODS = ("answer", "step", "place", "leave", "load")
 LARGE = Bounds(2000 * MEGABYTE, 500 * MEGABYTE, 1e9)
 
 

@@ -44,7 +44,7 @@ class Asked:
         "head",
         "head",
     )
-    beams, steps, window, turn = 2, 3, 2, nullcontext
+    steps, window, turn = 3, 2, nullcontext
     choice = Choice(Sampling(), seed=None)
 
     @cached_property

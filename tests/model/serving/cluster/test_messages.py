@@ -100,7 +100,7 @@ def ask(host: ModelHost, function: str, **given: Any) -> Any:
 
 @pytest.mark.parametrize("guess", [0, 1, "", "trace", (NAME,), SECRET, Request])
 def test_a_run_is_read_by_its_whole_request_only(host: ModelHost, guess: Any) -> None:
-    for to in (("trace", guess), ("record", guess, ("attention", 0)), ("rows", guess), guess):
+    for to in (("trace", guess), ("record", guess, ("attention", 0)), guess):
         answer = ask(host, PREDICTED, trace=Pointer(to))
         assert answer.kind == "refusal"
         assert b"refers to nothing here" in answer.sent.value
@@ -125,7 +125,6 @@ def test_only_parts_of_a_trace_are_read(host: ModelHost, path: tuple[Any, ...]) 
 def test_a_ticket_of_nobody_says_nothing(host: ModelHost, ticket: str) -> None:
     assert host.place(ticket) == (0, ("", None))
     assert host.step(ticket).kind == "left"
-    assert host.rows(ticket, "decoder.0.self", 0) is None
     host.leave(ticket)
 
 

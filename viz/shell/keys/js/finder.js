@@ -7,12 +7,18 @@ import { element, span } from "../../../explorer/js/elements.js";
 import { isShownAtOnce } from "../../../explorer/js/head_events.js";
 import { absolute, once } from "../../../explorer/js/libraries.js";
 
+const LONGEST_PAIR = 14; // letters
 const SHOWN = 40; // goals in the list; more are found by another word
 const PAGES = { PageDown: 8, PageUp: -8 }; // options that these keys move by
 const FIELDS = ["name", "also", "note"];
-const SILENT = new Set("a an and are be can do does for how i in is me my of or show the to what where which you your".split(" "));
+const SILENT = new Set("a an and are be can do does for how i in is me my of or show the to what where which work you your".split(" "));
 const FIRST = { Page: 1.6, Term: 1.3, Head: 1.3, Token: 1.3, Example: 1.2, Question: 1.2 }; // where names fit equally well
-const PLURAL = /(?<=[a-z]{3})(?<![su])s$/;
+const ENDINGS = [ // of a plural, and the ending of one thing
+  [/(?<=[a-z]{2})trices$/, "trix"],
+  [/(?<=[a-z]{3})ies$/, "y"],
+  [/(?<=(ss|x|ch|sh))es$/, ""],
+  [/(?<=[a-z]{3})(?<![su])s$/, ""],
+];
 const RANKED = {
   boost: { name: 4, also: 2 },
   prefix: true,
@@ -69,7 +75,8 @@ export class Finder {
     if (this.isCounted) return;
     this.isCounted = true;
     this.goals = [...(this.known ?? []).filter(({ model }) => isHere(model, this.data)), ...goalsOf(this.data)];
-    this.index = new MiniSearch({ fields: FIELDS, storeFields: ["kind"], processTerm: termOf });
+    const written = { tokenize: wordsAndPairs, processTerm: termOf };
+    this.index = new MiniSearch({ fields: FIELDS, storeFields: ["kind"], ...written, searchOptions: { tokenize: wordsOf } });
     this.index.addAll(this.goals.map((goal, id) => ({ id, ...goal })));
   }
 
@@ -78,15 +85,18 @@ export class Finder {
     this.number();
     const typed = this.box.value.trim();
     const ids = ["AND", "OR"].flatMap((combineWith) => this.index.search(typed, { ...RANKED, combineWith }));
-    const namesOf = ({ kind, name, also = "" }) => (kind === "Term" ? [name, ...also.split("; ")] : [name]);
-    const isNamed = (goal) => namesOf(goal).some((one) => one.toLowerCase() === typed.toLowerCase());
+    const said = (text) => termsOf(text).join(" ");
+    const isNamed = ({ kind, name, also = "" }) =>
+      ["Term", "Question"].includes(kind)
+        ? [name, ...also.split("; ")].some((one) => said(one) === said(typed))
+        : folded(name) === folded(typed);
     const named = this.goals.filter(isNamed);
     const ranked = [...new Set([...named, ...ids.map(({ id }) => this.goals[id])])];
     const found = termsOf(typed).length ? ranked : this.goals;
     this.found = found.slice(0, SHOWN);
     this.list.replaceChildren(...this.found.map(optionOf));
     const more = found.length - this.found.length;
-    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : "Nothing has these words.";
+    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : "Nothing in this app has these words.";
     this.options.resetSelection();
   }
 
@@ -126,13 +136,31 @@ function isHere(name, { models = [] }) {
 
 /** The words of a text that count. */
 function termsOf(text) {
-  return MiniSearch.getDefault("tokenize")(text).map(termOf).filter(Boolean);
+  return wordsOf(text).map(termOf).filter(Boolean);
 }
 
-/** A word as the search compares it: without accents, capitals and the plural's letter; null for one that says nothing. */
+/** A text as it is compared: without accents and capitals, numbers without commas, d_k and dₖ as one word. */
+function folded(text) {
+  const plain = text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  return plain.replace(/(?<=\d),(?=\d{3})/g, "").replace(/(?<=\p{L})_(?=\p{L})/gu, "");
+}
+
+function wordsOf(text) {
+  return folded(text).split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+}
+
+/** The words, and of neighbours of few letters in all the two as one word: "layernorm" finds "layer norm". */
+function wordsAndPairs(text) {
+  const words = wordsOf(text);
+  const pairs = words.slice(1).map((word, before) => words[before] + word);
+  return [...words, ...pairs.filter((pair) => pair.length <= LONGEST_PAIR)];
+}
+
+/** A word as the search compares it: without the ending of a plural; null for one that says nothing. */
 function termOf(word) {
-  const plain = word.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-  return plain && !SILENT.has(plain) ? plain.replace(PLURAL, "") : null;
+  if (!word || SILENT.has(word)) return null;
+  const ending = ENDINGS.find(([end]) => end.test(word));
+  return ending ? word.replace(...ending) : word;
 }
 
 function optionOf({ kind, name, note = "" }, n) {

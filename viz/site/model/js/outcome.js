@@ -24,7 +24,7 @@ export function outcomesOf(model, run, baseline) {
       sure: hasLoss ? { before: before && before.sure, after: after.sure } : null,
       loss: hasLoss ? { before: mean(before), after: mean(after) } : null,
       decimals: Math.min(settled(error), decimals),
-      ...{ opens: false, ways: {} },
+      ...{ opens: false, ways: {}, job: "" },
     };
   };
   const heroes = mapped(DECIMALS, (decimals, detail) => ({ ...ofDetail(decimals), detail }));

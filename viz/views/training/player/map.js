@@ -5,7 +5,9 @@ import { context2d, hatchPattern } from "../../../explorer/js/paint.js";
 
 const LABELS = 32; // more labels than this on an axis cannot be read
 const FONT = 13;
-const TALLEST = 470; // pixels of the cells
+const TALLEST = 470; // pixels of the cells in a low window
+const AROUND = 430; // of the window, above and below them
+const ABOVE = 176; // pixels of the lecture view above and below the cells
 const QUIET = 0.68; // opacity of the names of the axes
 
 /** Where the cells of a map lie on its canvas, given the width there is. */
@@ -17,10 +19,18 @@ export function layoutOf(data, available, context, mono) {
   const rows = data.queries.length;
   const columns = data.keys.length;
   const room = Math.max(available - left - 46, 80); // a slanted last label needs the rest
-  const cell = Math.min(room / columns, TALLEST / rows, 56);
+  const cell = Math.min(room / columns, tallest() / rows, 56);
   const slanted = widest(data.keys) + 4 > cell * Math.ceil(columns / LABELS);
   const top = (slanted ? widest(data.keys) * 0.72 + 14 : 20) + 16;
   return { left, top, cell, rows, columns, slanted };
+}
+
+/** The lecture view, which is drawn larger as a whole, has the height of the window. */
+function tallest() {
+  const page = document.documentElement;
+  if (!("lecture" in page.dataset)) return Math.max(TALLEST, innerHeight - AROUND);
+  const larger = Number(getComputedStyle(page).getPropertyValue("--larger")) || 1;
+  return Math.max(innerHeight / larger - ABOVE, 160);
 }
 
 function shownLabels(labels) {
@@ -52,7 +62,7 @@ export function drawMap(canvas, { data, weights, layout, palette, cell }) {
   };
   data.framed?.forEach((is, at) => is && frame(at, palette.text, 1, 0.5));
   drawLabels(context, data, layout, palette);
-  if (cell) frame(cell[0] * columns + cell[1], palette.hue.key, 2, 0);
+  if (cell) frame(cell[0] * columns + cell[1], palette.text, 2, 0);
 }
 
 function drawLabels(context, data, { left, top, cell, rows, columns, slanted }, palette) {

@@ -25,7 +25,7 @@ from model.training.checkpoints import (
 from viz.explorer.packing import Json
 from viz.notation.labels import token_label
 from viz.notation.names import ADDED_BY
-from viz.notation.theme import FEED_FORWARD, MASKED, OUTPUT, QUANTITIES, STREAM
+from viz.notation.theme import FEED_FORWARD, MASKED, PROBABILITY, QUANTITIES, STREAM
 
 _TABLES = {"embedding.tokens": "token table", "embedding.positions": "position table"}
 LABEL = 12  # characters of a token beside the map
@@ -177,7 +177,7 @@ def part_name(part: str) -> str:
 
 def _chart(title: str, lines: dict[str, list[tuple[int, float]]], high: float) -> Json:
     shown = list(lines.items())[:LINES_AT_MOST]
-    neutral = (OUTPUT, OUTPUT)
+    neutral = (PROBABILITY, PROBABILITY)
     return {
         "title": title,
         "high": high,

@@ -12,6 +12,7 @@ import { saveNumbers, savePicture } from "./save.js";
 
 const MOVED = "training-player-moved"; // the name of an event of the window
 const PAUSE = 650; // milliseconds between two checkpoints
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 const players = new WeakMap();
 // What the reader chose last, in each player: Streamlit may mount a place anew.
 const chosen = (globalThis[Symbol.for("training-player-steps")] ??= new Map());
@@ -88,11 +89,14 @@ class Player {
     const last = data.steps.length - 1;
     const before = chosen.get(data.key);
     const kept = before === undefined ? -1 : data.steps.indexOf(before);
-    this.at = data.key === known?.key && atEnd ? last : kept < 0 ? last : kept;
+    // A training that is opened for the first time forms while the reader looks on.
+    const forms = kept < 0 && !known && !data.together && data.lastStep === data.steps[last] && !STILL.matches;
+    this.at = data.key === known?.key && atEnd ? last : kept >= 0 ? kept : forms ? 0 : last;
     this.parts.slider.max = last;
     this.palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
     this.drawLegend();
     this.show(this.at);
+    if (forms) this.play();
   }
 
   close() {
@@ -109,7 +113,7 @@ class Player {
       if (this.at < this.data.steps.length - 1) this.move(this.at + 1);
       if (this.at === this.data.steps.length - 1) this.pause();
     }, PAUSE);
-    this.parts.play.textContent = "⏸ Pause";
+    this.parts.play.textContent = "Pause";
   }
 
   pause() {
@@ -162,6 +166,7 @@ class Player {
   draw() {
     const { parts, data, root } = this;
     Object.assign(root.dataset, { step: this.step, ready: "true" });
+    root.classList.toggle("lecture", "lecture" in document.documentElement.dataset);
     parts.slider.value = this.at;
     parts.slider.setAttribute("aria-valuetext", `step ${this.step}`);
     parts.step.textContent = `step ${this.step} of ${data.lastStep}`;

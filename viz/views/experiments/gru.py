@@ -1,0 +1,112 @@
+"""A recurrent network beside attention: both learned from the same rows, with as many parameters."""
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from model.training.recurrent import Comparison, compare
+from viz.figures.diagrams import paths_and_gradients
+from viz.notation.labels import numbered_labels
+from viz.notation.markdown import plain
+from viz.notation.numbers import difference
+from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Table, refusals
+from viz.shell.pictures import without_sentence
+from viz.state.engine import engine
+from viz.views.training.choice import LIST, text_box
+
+RECURRENT = "training-recurrent"
+GRU = {
+    "gates": (
+        r"r_t = \sigma(W_{ir} x_t + b_{ir} + W_{hr} h_{t-1} + b_{hr})",
+        r"z_t = \sigma(W_{iz} x_t + b_{iz} + W_{hz} h_{t-1} + b_{hz})",
+    ),
+    "states": (
+        r"n_t = \tanh(W_{in} x_t + b_{in} + r_t \odot (W_{hn} h_{t-1} + b_{hn}))",
+        r"h_t = (1 - z_t) \odot n_t + z_t \odot h_{t-1}",
+    ),
+}
+GRADIENT = r"g_i = \left\lVert \frac{\partial\, \text{logits}_n}{\partial\, x_i} \right\rVert"
+
+
+def gru() -> Panel:
+    """Path, gradient and accuracy of a GRU and of attention."""
+    without_sentence()
+    text = text_box(f"{RECURRENT}-text", LIST, listed=True)
+    with refusals(), engine().turn():
+        both = compare(text)
+    count = len(both.tokens)
+    start = stop = 0
+    if count > 1:
+        start, stop = st.slider(
+            "Two tokens, by position", 0, count - 1, (0, count - 1), key=f"{RECURRENT}-ends"
+        )
+    apart = stop - start
+    gradients = {each.network.name: each.gradient for each in both.both}
+    labels = [token.text for token in both.tokens]
+    unread = f"The first {count:,} tokens are read; {both.unread:,} more are left out."
+    largest = " and at ".join(
+        f"token {place}, {labels[place]} ({each.network.name})"
+        for each in both.both
+        for place in (int(each.gradient.argmax()),)
+    )
+    return Panel(
+        f"{RECURRENT}-picture",
+        look_for=f"From the first chosen token to the second the GRU takes {apart} of its steps, attention "
+        f"{min(apart, 1)}. The gradient of the last output is largest at {plain(largest)}.",
+        picture=paths_and_gradients(labels, start, stop, gradients),
+        beside=[
+            _prediction(both),
+            partial(st.table, _compared_networks(both, apart)),
+            Formula(GRADIENT),
+            *([Caption(unread)] if both.unread else []),
+        ],
+        below=[
+            Caption(
+                "A GRU is a recurrent network: it reads one token after the other, and one vector keeps what "
+                f"it has read: {count} states in turn, where attention computes all {count} tokens of a "
+                "layer at once. On your list a token is scored where the same pair of tokens stood earlier. "
+                "Fresh lists: 16 random symbols, repeated once; measured on the shipped weights. Tokens are "
+                "counted from 0. Its state, step by step:"
+            ),
+            Columns([Panel(name, below=list(map(Formula, lines))) for name, lines in GRU.items()]),
+        ],
+        check=Check(
+            "Check: the states of the GRU, computed with this formula one step after the other, differ from "
+            f"PyTorch's by at most {difference(both.difference)}. Both networks learned from the same rows.",
+            both.difference,
+        ),
+        table=Table(
+            {"token": numbered_labels(labels)}
+            | {f"gradient, {name}": lengths for name, lengths in gradients.items()}
+        ),
+    )
+
+
+def _prediction(both: Comparison) -> str:
+    """Who predicts more, first on the reader's list, then on fresh ones."""
+    attention, gru = both.both
+    fresh = " against ".join(f"{each.network.repeat_accuracy:.0%}" for each in both.both)
+    right = "On your list no pair of tokens is repeated, so there is nothing to predict"
+    if both.scored:
+        right = (
+            f"On your list attention predicts {attention.right} of {both.scored} tokens that can be copied, "
+            f"the GRU {gru.right} of {both.scored}"
+        )
+    return f"**{right}; on fresh lists, each repeated once, {fresh}.**"
+
+
+def _compared_networks(both: Comparison, apart: int) -> pd.DataFrame:
+    layers = {"attention": "2 layers, each at once", "GRU": f"{len(both.tokens)} states in turn"}
+    path = {"attention": min(apart, 1), "GRU": apart}
+    columns = {
+        each.network.name: {
+            "parameters": f"{each.network.parameters:,}",
+            "computed in": layers[each.network.name],
+            "steps between the two": str(path[each.network.name]),
+            "right on fresh repeated lists": f"{each.network.repeat_accuracy:.1%}",
+            "right on your list": f"{each.right} of {both.scored}",
+        }
+        for each in both.both
+    }
+    return pd.DataFrame(columns)
