@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import BARS, click_mark, download
+from tests.browser.controls import BARS, click_mark, download, put_away
 from tests.legible import STILL
 
 TEXT = "the cat saw the dog"
