@@ -223,9 +223,9 @@ def look_up(
         xaxis2=BARE | {"domain": [0.0, 0.06], "range": [0, 1], "showticklabels": False},
         yaxis={"anchor": "x2"},
     )
-    place = {"xref": "paper", "yref": "paper"}
-    figure.add_annotation(note("one-hot", 0.06, 1, xanchor="right", yanchor="bottom", **place))
-    figure.add_annotation(note("×", 0.09, 0.5, xanchor="center", font={"size": 18}, **place))
+    on_paper = {"xref": "paper", "yref": "paper"}
+    figure.add_annotation(note("one-hot", 0.06, 1, xanchor="right", yanchor="bottom", **on_paper))
+    figure.add_annotation(note("×", 0.09, 0.5, xanchor="center", font={"size": 18}, **on_paper))
     return figure
 
 
