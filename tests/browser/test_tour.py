@@ -182,8 +182,9 @@ def test_on_a_page_without_a_sentence_the_tour_says_where_it_waits(
 ) -> None:
     page.set_viewport_size(WIDTHS["phone"])
     open_page("/papers", tour="stream")
-    expect(card(page)).to_contain_text("It continues on the page “Stream”.")
-    button(page, "Go there").click()
+    waits = page.locator(".st-key-tour-elsewhere")
+    expect(waits).to_contain_text("It continues on the page “Stream”.")
+    waits.get_by_role("button", name="Go there").click()
     opened(page, "Layer by layer")
     show(page, "Tiny numbers")
     expect(page.get_by_text("The tour continues with “Your sentence”.")).to_be_visible()
