@@ -37,7 +37,8 @@ def done(page: Page, onward: str) -> None:
 
 def answer(page: Page, option: str, found: str) -> None:
     """Commits to an answer; the picture stands beside the question."""
-    beside_the_card(page, page.locator(".explorer, .js-plotly-plot").first)
+    views = page.get_by_role("radio", name="Layer by layer")
+    beside_the_card(page, page.locator(".explorer").or_(views).first)
     card(page).get_by_role("button", name=option, exact=True).click()
     expect(card(page)).to_contain_text(found)
 
@@ -125,9 +126,14 @@ def mask(page: Page) -> None:
 def weights(page: Page) -> None:
     opened(page, "Weights")
     page.get_by_test_id("stage-output").click()
-    told(page, "Go back to “weights” and click the largest weight of a row.")
+    told(page, "This is the row of “·ball” (5). Go back to “weights” and click in the last row.")
     page.get_by_test_id("stage-weights").click()
-    page.get_by_test_id("top-key-0").click()
+    figure = page.get_by_test_id("figure")
+    for _ in range(7):
+        figure.press("ArrowDown")
+    told(page, "and another token has more")
+    for _ in range(4):
+        figure.press("ArrowLeft")
     told(page, "“·Hill” (1) has the most, 0.879. Choose “output”.")
     beside_the_card(page, page.get_by_test_id("stage-output")).click()
     done(page, "Next: All heads")
@@ -176,8 +182,9 @@ def test_on_a_page_without_a_sentence_the_tour_says_where_it_waits(
 ) -> None:
     page.set_viewport_size(WIDTHS["phone"])
     open_page("/papers", tour="stream")
-    expect(card(page)).to_contain_text("It continues on the page “Stream”.")
-    button(page, "Go there").click()
+    waits = page.locator(".st-key-tour-elsewhere")
+    expect(waits).to_contain_text("It continues on the page “Stream”.")
+    waits.get_by_role("button", name="Go there").click()
     opened(page, "Layer by layer")
     show(page, "Tiny numbers")
     expect(page.get_by_text("The tour continues with “Your sentence”.")).to_be_visible()
