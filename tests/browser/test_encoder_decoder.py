@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.controls import show
+from tests.browser.controls import plots, show
 from tests.legible import STILL
 
 SENTENCE = 240  # pixels that the sentence has at least in the work bar
@@ -49,21 +49,17 @@ def test_the_black_cat_becomes_le_chat_noir_and_its_lines_cross(
     assert [0, 0] in drawn
 
 
-def test_each_kind_of_attention_opens_in_the_explorer(open_page: Callable[..., Page]) -> None:
+def test_each_kind_of_attention_has_its_map_and_the_way_to_its_steps(
+    open_page: Callable[..., Page],
+) -> None:
     page = open_page(
-        "/encoder_decoder",
-        model="translate-en-fr",
-        text="the old house",
-        show="The three attentions",
+        "/encoder_decoder", model="translate-en-fr", text="the old house", show="Three attentions"
     )
-    for kind, label in (
-        ("Encoder self-attention", "The source attends to itself"),
-        ("Masked decoder self-attention", "The target attends to itself"),
-        ("Cross-attention", "The target (rows) attends to the source (columns)"),
-    ):
-        show(page, kind)
-        expect(page.get_by_text(label)).to_be_visible()
-        expect(page.get_by_text("recomputed here from the recorded Q, K and V")).to_be_visible()
+    for kind in ("Encoder self-attention", "Masked decoder self-attention", "Cross-attention"):
+        expect(plots(page).filter(has_text=kind)).to_have_count(1)
+    page.get_by_role("link", name=re.compile("encoder L.H., step by step")).click()
+    expect(page.get_by_test_id("explorer")).to_be_visible()
+    expect(page).to_have_url(re.compile("place=encoder"))
 
 
 @pytest.mark.walk
@@ -85,7 +81,6 @@ def test_words_of_ones_own_are_judged_and_unknown_ones_lead_on(
     english.press("Enter")
     expect(page.get_by_text("This model does not know “hungry”")).to_be_visible()
     page.get_by_role("button", name="Other sentences").click()
-    page.get_by_text("The English words it knows").click()
     expect(page.get_by_text("Adjectives: old, young")).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Open “the black cat sleeps”").click()

@@ -35,14 +35,14 @@ def back_out_of(page: Page, path: str) -> None:
 def test_back_returns_to_a_pages_first_view_and_forward_to_the_other(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page("/shapes_and_cost")
-    shows(page, "Shapes")
-    choose(page, "Parameters")
+    page = open_page("/writing")
+    shows(page, "Token by token")
+    choose(page, "KV cache")
     page.go_back()
-    shows(page, "Shapes")
+    shows(page, "Token by token")
     assert "show=" not in page.url
     page.go_forward()
-    shows(page, "Parameters")
+    shows(page, "KV cache")
 
 
 def test_back_goes_through_views_and_pages_that_were_reached_by_the_menu(

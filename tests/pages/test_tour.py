@@ -1,23 +1,24 @@
 """The tour's card on the pages: it marks what was done, is left and resumed, and answers from the model."""
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import Radio
+from streamlit.testing.v1.element_tree import Button
 
-from tests.pages import reading
-from tests.pages.reading import control, named, visit
-from viz.shell.frame import WAYS
+from tests.pages.reading import named, said, visit
 from viz.state.navigation import HOME, entry
-from viz.tour.card import FIRST, MINUTES
-from viz.tour.steps import TEXT, TOUR_STEPS
-
-
-def said(app: AppTest) -> str:
-    return " ".join([reading.said(app), *(box.label.replace("\\", "") for box in app.expander)])
+from viz.tour.card import MINUTES
+from viz.tour.steps import TEXT, TOUR_STEPS, UNFINISHED
 
 
 def titled(number: int) -> str:
-    return f"step {number} of {len(TOUR_STEPS)}: {TOUR_STEPS[number - 1].title}"
+    """The heading of a step."""
+    return f"{number} of {len(TOUR_STEPS)}: {TOUR_STEPS[number - 1].title}"
+
+
+def headings(app: AppTest) -> list[str]:
+    return [one.value for one in app.subheader]
 
 
 def buttons(app: AppTest) -> dict[str, object]:
@@ -26,46 +27,59 @@ def buttons(app: AppTest) -> dict[str, object]:
 
 def test_without_a_tour_there_is_no_card_and_an_invitation() -> None:
     app = visit("pages/home.py")
-    assert "step 1 of" not in said(app)
+    assert titled(1) not in headings(app)
     assert "tour" not in app.query_params
     assert {"Guided tour", "Take the tour"} <= set(buttons(app))
     assert f"{len(TOUR_STEPS)} steps, about {MINUTES}" in buttons(app)["Take the tour"].help
 
 
-def asked(app: AppTest) -> Radio:
-    """The options of the one question that is open."""
-    (question,) = [radio for radio in app.radio if (radio.key or "").startswith(("tour-", "try-"))]
-    return question
+def is_option(button: Button) -> bool:
+    return re.fullmatch(r"(tour-question|try-.*)-\d+-\d", button.key or "") is not None
+
+
+def options(app: AppTest) -> list[str]:
+    """Of the one question that is open."""
+    return [one.label.replace("\\", "") for one in app.button if is_option(one)]
 
 
 def answer(app: AppTest, option: str) -> None:
     """Commits to it."""
-    question = asked(app)
-    place = [one.replace("\\", "") for one in question.options].index(option)
-    question.set_value(place)
-    buttons(app)["Show the answer"].click().run()
+    labels = options(app)
+    [one for one in app.button if is_option(one)][labels.index(option)].click().run()
 
 
 def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in_the_link() -> None:
     app = visit("pages/home.py", tour="scaling", place="decoder.0.self", head="3", scale="1")
-    assert titled(4) in said(app)
-    assert FIRST in said(app)
-    assert "✓" not in said(app)
+    assert titled(3) in headings(app)
+    assert "✓ Done" not in said(app)
     answer(app, "It shrinks")
     assert "says: It grows" in said(app)
-    assert "✓ done" in said(app)  # the link had it switched off
+    assert "✓ Done." in said(app)  # the link had it switched off
     buttons(app)["Next: The mask →"].click().run()
-    assert titled(5) in said(app)
-    assert "model: scores not" in said(app)
+    assert titled(4) in headings(app)
+    assert "scores not scaled" in said(app)  # taken back
     assert app.query_params["tour"] == "mask"
     assert "scale" not in app.query_params
     buttons(app)["Back"].click().run()
-    assert f"{titled(4)} · ✓ done" in said(app)
+    assert titled(3) in headings(app)
+    assert "✓ Done." in said(app)
     assert named(app.toggle, "hero-scaled").value
     app.query_params["tour"] = "scores"  # by a link, in the same tab
     app.run()
-    assert titled(3) in said(app)
+    assert titled(2) in headings(app)
     assert app.session_state["tour"].done == {"scaling"}
+
+
+def test_the_picture_and_its_switches_stand_beside_every_step(subtests: pytest.Subtests) -> None:
+    for step in TOUR_STEPS:
+        with subtests.test(step=step.name):
+            view = {name: str(value) for name, value in step.opens.items()}
+            app = visit(step.page, tour=step.name, **view)
+            assert step.title in " ".join(headings(app))
+            assert pictures(app) > 0
+            if step.page == HOME:
+                switches = {one.key for one in app.toggle}
+                assert {"hero-mask", "hero-scaled", "hero-head"} <= switches
 
 
 def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
@@ -82,18 +96,14 @@ def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
     assert "✓ Done." in said(app)  # it was done; what comes after does not undo it
 
 
-def test_the_last_change_is_taken_back_when_the_tour_ends_or_is_left() -> None:
-    for way, positions in (("Leave the tour", ""),):
-        app = visit("pages/home.py", tour="changes", show="More changes")
-        app.session_state["changes-group"] = "Scores"
-        app.run()
-        answer(app, "No, another token comes first")
-        named(app.toggle, "laboratory-positions").set_value(False).run()
-        assert "✓ Done." in said(app)
-        buttons(app)[way].click().run()
-        assert named(app.toggle, "laboratory-positions").value
-        assert positions in said(app)
-        assert "positions" not in app.query_params
+def test_the_last_change_is_taken_back_when_the_tour_is_left() -> None:
+    app = visit("pages/home.py", tour="head", place="decoder.0.self", head="1")
+    answer(app, "It shrinks")
+    named(app.toggle, "hero-head").set_value(False).run()
+    assert "✓ Done." in said(app)
+    buttons(app)["Leave"].click().run()
+    assert named(app.toggle, "hero-head").value
+    assert not app.session_state["view"].intervention.changes
 
 
 def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too() -> None:
@@ -103,44 +113,22 @@ def test_in_another_tab_the_tour_says_where_it_goes_on_and_on_another_page_too()
     assert "It continues" not in said(visit("pages/library.py", tour="mask.left"))
 
 
-def test_a_view_that_opened_by_itself_is_no_choice_and_what_is_read_off_is_asked_beside_it() -> (
-    None
-):
-    for page, tour, view, option in (
-        ("pages/positions.py", "positions", "Added to the tokens", "The sum alone"),
-        ("pages/stream.py", "feed-forward", "Contributions", "L2 feed-forward"),
-    ):
-        app = visit(page, tour=tour)
-        assert "You chose" not in said(app)
-        assert not [radio for radio in app.radio if (radio.key or "").startswith("tour-")]
-        control(app, "Show").set_value(view).run()
-        assert FIRST in said(app)
-        assert "✓ Done." not in said(app)
-        assert pictures(app) > 0
-        answer(app, option)
-        assert f"Right: {option}." in said(app)
-        assert "✓ Done." in said(app)
+def test_what_is_read_off_is_asked_once_the_act_is_done() -> None:
+    app = visit("pages/home.py", tour="tokens", text=UNFINISHED)
+    assert not options(app)
+    app.text_area[0].set_value(TEXT).run()
+    assert "✓ Done." not in said(app)
+    answer(app, "“·Hill”")
+    assert "Right: “·Hill”." in said(app)
+    assert "✓ Done." in said(app)
 
 
-def test_a_head_is_chosen_by_its_tile_and_then_answered() -> None:
-    app = visit("pages/all_heads.py", tour="heads", place="decoder.0.self", head="0")
-    question = asked(app)
-    (tiles,) = [chart for chart in app.get("plotly_chart") if "choice-heads" in chart.proto.id]
-    assert tiles.proto.selection_mode  # a click counts
-    assert question.value is None
-
-
-def test_no_picture_of_the_page_stands_beside_an_open_question(subtests: pytest.Subtests) -> None:
-    steps = [step for step in TOUR_STEPS if step.question and not step.reads_off]
-    for step in [step for step in steps if step.page != HOME]:
-        with subtests.test(step=step.name):
-            view = {name: str(value) for name, value in step.opens.items()}
-            app = visit(step.page, tour=step.name, **view)
-            assert "answered the tour" in said(app)
-            assert not app.get("bidi_component")
-            charts = [chart.proto.id for chart in app.get("plotly_chart")]
-            assert all("tour-question" in chart for chart in charts)
-            assert [one.label for one in app.segmented_control if one.label != WAYS] == []
+def test_a_step_that_only_asks_is_done_when_it_is_answered() -> None:
+    app = visit("pages/stream.py", tour="stream")
+    assert "✓ Done" not in said(app)
+    answer(app, "embedding")
+    assert "says: L1 attention" in said(app)
+    assert "✓ Done." in said(app)
 
 
 def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(
@@ -158,8 +146,7 @@ def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(
             assert told in said(app)
             assert pictures(app) == 0
             assert not app.get("bidi_component")  # nor the small pictures of the heads
-            asked(app).set_value(0)
-            buttons(app)["Show the answer"].click().run()
+            answer(app, options(app)[0])
             assert "Why:" in said(app)
             assert pictures(app) == before
             buttons(app)["New question"].click().run()
@@ -177,24 +164,13 @@ def pictures(app: AppTest) -> int:
 
 def test_a_tour_that_was_left_is_resumed_at_its_step_by_session_and_by_link() -> None:
     app = visit("pages/home.py", tour="mask")
-    buttons(app)["Leave the tour"].click().run()
-    assert "step 5" not in said(app)
+    buttons(app)["Leave"].click().run()
+    assert titled(4) not in headings(app)
     assert app.query_params["tour"] == "mask.left"
     again = visit("pages/home.py", tour="mask.left")
     for one in (app, again):
-        buttons(one)["Tour: step 5 of 10 →"].click().run()
-        assert titled(5) in said(one)
-
-
-def test_a_question_is_answered_only_once_the_reader_has_committed() -> None:
-    app = visit("pages/prediction.py", tour="prediction", text=TEXT)
-    buttons(app)["Show the answer"].click().run()
-    assert "Choose an answer" in said(app)
-    assert "Why:" not in said(app)
-    answer(app, "embedding")
-    assert "says: L1 attention" in said(app)
-    assert "The picture opens" not in said(app)
-    assert "✓" not in said(app)
+        buttons(one)["Tour: step 4 of 8 →"].click().run()
+        assert titled(4) in headings(one)
 
 
 def test_no_model_or_text_breaks_a_step(subtests: pytest.Subtests) -> None:
@@ -205,8 +181,8 @@ def test_no_model_or_text_breaks_a_step(subtests: pytest.Subtests) -> None:
                 ("translate-en-fr", "zzz"),
             ):
                 app = visit(step.page, tour=step.name, model=model, text=text)
-                assert step.title in said(app)
-                assert "Leave the tour" in buttons(app)
+                assert step.title in " ".join(headings(app))
+                assert "Leave" in buttons(app)
             if step is not TOUR_STEPS[0]:
                 offers = [label for label in buttons(app) if label == "Open the tour's sentence"]
                 assert offers
@@ -233,6 +209,6 @@ def test_a_page_asks_one_question_at_a_time_and_then_another() -> None:
     app = visit("pages/prediction.py")
     app.session_state["try-prediction"] = True
     app.run()
-    first = asked(app).label
+    first = options(app)
     buttons(app)["New question"].click().run()
-    assert asked(app).label != first
+    assert options(app) != first

@@ -5,6 +5,7 @@ import numpy as np
 from model.analysis.run_comparison import losses, predicted, rounding
 from model.analysis.tokens.prediction import Distribution, probabilities
 from model.nn.intervention import Intervention
+from model.nn.places import head_label
 from model.trace.blocks import of_query
 from viz.notation.numbers import probability, settled
 from viz.questions.question import CLEAR, Question, Scene, quoted, token_name
@@ -34,7 +35,7 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
         else ""
     )
     return Question(
-        f"Scores are no longer divided by √dₖ = {1 / ours.scale:.4g}. What happens to the largest "
+        f"Scores are no longer divided by √d = {1 / ours.scale:.4g}. What happens to the largest "
         f"weight in the row of {looking}, in head {scene.head_name}?",
         _DIRECTIONS,
         answer,
@@ -81,42 +82,35 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
     )
 
 
-def without_positions(scene: Scene, number: int) -> Question | None:
-    """Does the model still expect the same token when no token knows its place?"""
-    if "positions" in scene.trace.unproven:
+def without_head(scene: Scene, number: int) -> Question | None:
+    """How much does the expected token depend on one head?"""
+    attention = scene.attention
+    if number >= attention.heads:
         return None
-    expected = None if number else _expected(scene, Intervention(positions=False))
+    head = (scene.head + number) % attention.heads
+    expected = _expected(scene, Intervention(ablated=frozenset({(scene.place, head)})))
     if expected is None:
         return None
-    before, after, best, error, moved = expected
-    if moved <= _SAME:  # a model that has no positions
-        return None
-    now = int(after.argmax())
-    fall = float(before[best] - after[best])
-    if now != best:
-        answer = 2 if after[now] - after[best] >= _MOVED / 2 else None
-    else:
-        answer = 1 if fall >= CLEAR else 0 if fall <= _STILL else None
+    before, after, best, error, _ = expected
+    answer = _direction(float(before[best]), float(after[best]))
     if answer is None:
         return None
-    had, has, first = (
-        probability(float(share), error, most=3)
-        for share in (before[best], after[best], after[now])
-    )
-    token, instead = (quoted(named) for named in scene.named([best, now]))
-    other = "" if now == best else f" Now {instead} is the most likely token, with {first}."
+    had, has = (probability(float(share), error, most=3) for share in (before[best], after[best]))
+    (token,) = (quoted(named) for named in scene.named([best]))
+    name = head_label((attention.name, head))
     return Question(
-        f"Positions are switched off in the whole model. After {scene.last_read} the model expected {token} "
-        f"with a probability of {had}. Does it still?",
-        ("Yes, as surely as before", "Yes, but less surely", "No, another token comes first"),
+        f"Head {name} is left out: its output is zero. What happens to the probability of {token} "
+        "as the next token?",
+        _DIRECTIONS,
         answer,
-        f"{token} had a probability of {had} and now has {has}.{other}",
-        "Without positions a token knows what the other tokens are, but not where they are. Heads "
-        "that attend to the previous token, and heads that depend on those, can no longer find it."
-        if answer
+        f"It was {had} and is now {has}.",
+        "Other heads do the same work, or this head does nothing that matters for this token."
+        if answer == 1
+        else "What this head added to the residual stream made the token less likely."
+        if answer == 0
         else (
-            "Here it is enough to know which tokens there are; their order does not matter for "
-            "the answer."
+            "What this head added to the residual stream made the token more likely, and no "
+            "other head makes up for it completely."
         ),
     )
 

@@ -1,21 +1,18 @@
 """Questions on one row of weights, and on which head looks at what. Pure."""
 
 from collections.abc import Callable
-from math import exp
 
 import numpy as np
 
 from model.analysis.heads.labels import Evidence, allowed_cells, goes_on_with_its_text, places
 from model.analysis.heads.statistics import after_the_same, family_of, mean_share
 from model.nn.places import Head, head_label
-from model.nn.stages import SCORE_STAGES
 from model.trace.arrays import Array, BoolArray
 from model.trace.blocks import of_query
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.notation.names import listed
-from viz.notation.numbers import signed
-from viz.questions.question import CLEAR, OPTIONS, Question, Scene, token_name
+from viz.questions.question import CLEAR, OPTIONS, Question, Scene
 
 _BUSY, _IDLE = 0.5, 0.2  # mean weight: the least of the answer, the most of every other option
 
@@ -30,47 +27,6 @@ def open_keys(attention: Attention, query: int, head: int) -> list[int]:
     """The keys that a query may look at."""
     keys: list[int] = np.flatnonzero(allowed_cells(of_query(attention, query), head)[0]).tolist()
     return keys
-
-
-def largest_weight(scene: Scene, number: int) -> Question | None:
-    """Which key gets the largest weight of a row?"""
-    attention, query = scene.attention, row_of(scene.attention, number)
-    keys = open_keys(attention, query, scene.head)
-    row = of_query(attention, query).weights(scene.head)[0]
-    ranked = sorted(keys, key=lambda key: -row[key])
-    if len(ranked) < 3 or row[ranked[0]] - row[ranked[1]] < CLEAR:
-        return None
-    best, next_best = ranked[:2]
-    offered = _offered(ranked, likely=(query, query - 1, 0))
-    tokens = scene.trace.keys_of(attention)
-    names = [token_name(tokens[key], key) for key in offered]
-    read = of_query(attention, query).biased(scene.head)[0]
-    scores = [round(float(read[key]), 4) for key in (best, next_best)]
-    plain = not any(stage.is_in(attention) for stage in SCORE_STAGES)
-    apart = scores[0] - scores[1]
-    looking, (most, next_most) = scene.query_name(query), (signed(f"{one:.4f}") for one in scores)
-    rest = "All weights of the row sum to 1."
-    if attention.sinks is not None:
-        rest = f"The sink takes {attention.sink_weights(scene.head)[query]:.3f} of the row."
-    return Question(
-        f"In head {scene.head_name}, which token gets the largest weight in the row of {looking}?",
-        tuple(names),
-        offered.index(best),
-        f"The weights: {_amounts(names, [float(row[key]) for key in offered])}. {rest}",
-        f"Its key matches the query of {looking} best: its {'scaled ' * plain}score is {most}, and the "
-        f"next largest is {next_most}. The softmax turns this difference into a ratio: "
-        f"{row[best]:.3f} is about e^{apart:.4f} = {exp(apart):.3g} times {row[next_best]:.3g}.",
-    )
-
-
-def _offered(ranked: list[int], *, likely: tuple[int, ...]) -> list[int]:
-    """The best key and up to three others, in the order of the sentence: the next best, then the likely
-    guesses of a reader."""
-    chosen = ranked[:2]
-    for key in (*likely, *ranked):
-        if key in ranked and key not in chosen and len(chosen) < OPTIONS:
-            chosen.append(key)
-    return sorted(chosen)
 
 
 def copying_head(scene: Scene, number: int) -> Question | None:

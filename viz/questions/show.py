@@ -83,27 +83,17 @@ def ask(question: Question, key: str, scene: Scene) -> bool:
         _reveal(question, _answers()[question])
         _pictures(question, scene, key)
         return True
-    radio = f"{key}-{abs(hash(question))}"
 
-    def commit() -> None:
-        chosen = st.session_state.get(radio)
-        if chosen is not None:
-            answers = _answers()
-            answers[question] = chosen
-            st.session_state[_COMMITTED] = dict(list(answers.items())[-_MOST_ANSWERS:])
+    def commit(option: int) -> None:
+        answers = {**_answers(), question: option}
+        st.session_state[_COMMITTED] = dict(list(answers.items())[-_MOST_ANSWERS:])
 
-    _pictures(question, scene, key, lambda option: st.session_state.update({radio: option}))
-    with st.form(f"{radio}-form", border=False):
-        st.radio(
-            plain(question.prompt),
-            range(len(question.options)),
-            index=None,
-            format_func=lambda option: plain(question.options[option]),
-            key=radio,
-            horizontal=True,
-        )
-        if st.form_submit_button("Show the answer", on_click=commit):
-            st.caption("Choose an answer first.")  # a chosen answer would be revealed by now
+    st.markdown(plain(question.prompt))
+    _pictures(question, scene, key, commit)
+    with st.container(horizontal=True, gap="xsmall", key=f"{key}-options"):
+        for place, option in enumerate(question.options):
+            name = f"{key}-{abs(hash(question))}-{place}"
+            st.button(plain(option), key=name, on_click=commit, args=(place,))
     return False
 
 
@@ -115,10 +105,12 @@ def is_answered(question: Question) -> bool:
 def _reveal(question: Question, chosen: int) -> None:
     answer, given = (plain(question.options[place]) for place in (question.answer, chosen))
     st.markdown(plain(question.prompt))
-    if chosen == question.answer:
-        st.success(f"**Right: {answer}.** {plain(question.numbers)}")
-    else:
-        st.info(f"**You said: {given}. The model says: {answer}.** {plain(question.numbers)}")
+    verdict = (
+        f"Right: {answer}."
+        if chosen == question.answer
+        else f"You said: {given}. The model says: {answer}."
+    )
+    st.markdown(f"**{verdict}** {plain(question.numbers)}")
     st.caption(f"Why: {plain(question.why)}")
 
 

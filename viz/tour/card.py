@@ -1,4 +1,4 @@
-"""The tour's card: a box above each page's content that stays in sight while the page scrolls."""
+"""The tour's card: it stands beside each page's picture, below the menu, and on a phone below the page."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,16 +33,18 @@ from viz.tour.progress import (
 from viz.tour.steps import MODEL, TEXT, TOUR_STEPS, Moment, TourStep, unfit
 
 if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
     from viz.state.look import Look
 
-MINUTES = 10
+MINUTES = 8
 _STYLE = Path(__file__).with_name("card.css")
 _REQUEST = "tour-request"  # session state: the run that the page shows
 _PAGE = "tour-page"
 _ASKED = "tour-asked"  # session state: the step's question
 _REMARK = "tour-said"  # session state: what the card says of what the reader did
 _DONE = "✓ Done."
-FIRST = "Answer the question below first."
+FIRST = "Answer the question first."
 _NOTHING_RAN = "This page cannot show the sentence; the reason is given below."
 
 
@@ -92,40 +94,41 @@ def elsewhere() -> None:
     known = progress()
     if not known.under_way or known.step is None or _here(known):
         return
-    with st.container(
-        border=True, horizontal=True, vertical_alignment="center", gap="small", key="tour-elsewhere"
-    ):
-        st.markdown(
-            f"**Tour, step {known.number + 1} of {len(TOUR_STEPS)}: {known.step.title}.** It "
-            f"continues on the page “{entry(known.step.page).title}”.",
-            width="content",
-        )
-        st.button("Go there", key="tour-there", on_click=resume)
-        st.button("Leave the tour", key="tour-leave", type="tertiary", on_click=leave)
+    with _beside():
+        _head(known, known.step)
+        st.markdown(f"It continues on the page “{entry(known.step.page).title}”.")
+        with st.container(horizontal=True, gap="small"):
+            st.button("Go there", key="tour-there", type="primary", on_click=resume)
+            st.button("Leave", key="tour-leave", type="tertiary", on_click=leave)
 
 
 def card(look: "Look | None") -> None:
-    """The step, or the end of the tour; nothing where no tour is under way. look: None where nothing ran.
-
-    What to do stays in sight; the question and why the step matters scroll with the page.
-    """
+    """The step, or the end of the tour; nothing where no tour is under way. look: None where nothing ran."""
     known = progress()
     if not known.under_way:
         return
     if known.step is None:
-        _finish(known)
+        with _beside():
+            _finish(known)
     elif _here(known):
-        st.html(_STYLE)
-        box, below = st.container(key="tour"), st.container(key="tour-below")
-        remark = _NOTHING_RAN
-        if look is not None:
-            st.session_state[_REQUEST] = look.request
-            with below:
-                _lesson(known, known.step, look)
-            remark = _remark(look.request)
-        st.session_state[_REMARK] = remark
-        with box:
-            _step(known, known.step, remark)
+        with _beside():
+            if look is None:
+                _head(known, known.step)
+                st.markdown(_NOTHING_RAN)
+                st.session_state[_REMARK] = _NOTHING_RAN
+                _ways(known.number, done=False, astray=False)
+            else:
+                _step(known, known.step, look)
+
+
+def _beside() -> "DeltaGenerator":
+    """Where the card stands: below the menu, and on a phone below the page."""
+    st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")
+    return st.container(key="tour", gap="small")
+
+
+def _head(known: TourState, step: TourStep) -> None:
+    st.subheader(f"{known.number + 1} of {len(TOUR_STEPS)}: {step.title}", anchor=False)
 
 
 def notice(shown: Request | None = None) -> None:
@@ -143,16 +146,13 @@ def notice(shown: Request | None = None) -> None:
 def point_back(way: str) -> None:
     """Beside numbers that the step does not use: names those with which the tour goes on."""
     if _here(progress()):
-        st.info(f"The tour continues with “{way}”.")
+        st.caption(f"The tour continues with “{way}”.")
 
 
 def beside_questions(page: str, look: "Look", picture: Callable[[], None]) -> None:
-    """A page's picture and its questions. The picture may hold the answer, so it is hidden while a
-    question is open."""
-    known = progress()
-    if _here(known) and _waits(known):
-        st.caption("The picture opens when you have answered the tour's question above.")
-    elif not asks(page):
+    """A page's picture and its questions. The picture may hold the answer, so it is hidden while the reader
+    has a question open."""
+    if not asks(page):
         picture()
         try_yourself(page, look)
     elif try_yourself(page, look):
@@ -163,8 +163,7 @@ def beside_questions(page: str, look: "Look", picture: Callable[[], None]) -> No
 
 def is_asking() -> bool:
     """Whether a question is open on this page: small pictures of the heads may hold its answer, too."""
-    known, name = progress(), PurePath(st.session_state[_PAGE]).stem.replace("_", "-")
-    return (_here(known) and _waits(known)) or asks(name)
+    return asks(PurePath(st.session_state[_PAGE]).stem.replace("_", "-"))
 
 
 def _here(known: TourState) -> bool:
@@ -177,27 +176,6 @@ def _waits(known: TourState) -> bool:
     """Whether the step's question must be answered first."""
     question: Question | None = st.session_state.get(_ASKED)
     return not known.is_done and question is not None and not is_answered(question)
-
-
-def _lesson(known: TourState, step: TourStep, look: "Look") -> None:
-    """What was taken back; the step's question, on the head that it was opened with; why the step matters."""
-    if known.taken_back:
-        st.caption(
-            plain(f"Undone, so that this step starts with the unchanged model: {known.taken_back}.")
-        )
-    if _unfit(step, look.request):
-        return
-    st.session_state.pop(_ASKED, None)
-    if step.reads_off and _missing(step, look.request) is not None:
-        return
-    if step.question is None:
-        st.caption(step.why)
-        return
-    scene = scene_of(look, compared_with(current()))
-    question = st.session_state[_ASKED] = answerable(scene, [step.question])
-    if question is not None and not ask(question, "tour-question", scene):
-        return  # why the step matters may tell the answer
-    st.caption(step.why)
 
 
 def _missing(step: TourStep, request: Request) -> str | None:
@@ -235,20 +213,28 @@ def _unfit(step: TourStep, request: Request) -> str | None:
     return unfit(step, traced(replace(request, intervention=Intervention())), current())
 
 
-def _step(known: TourState, step: TourStep, remark: str) -> None:
-    """What to do, what is missing, and the buttons."""
-    done = remark == _DONE
-    with st.expander(
-        f"Tour, step {known.number + 1} of {len(TOUR_STEPS)}: {step.title}{' · ✓ done' if done else ''}",
-        expanded=True,
-        key="tour-card",
-    ):
-        do = f"**Do this.** {plain(step.do)}"
-        if remark == FIRST:
-            st.markdown(f"**{FIRST}**")
-        else:
-            st.markdown(f"{do}  \n**{plain(remark)}**" if remark else do)
-        _ways(known.number, done=done, astray=remark not in ("", _DONE, FIRST))
+def _step(known: TourState, step: TourStep, look: "Look") -> None:
+    """What to guess first, what to do, what is missing, and why it matters once it is done."""
+    request = st.session_state[_REQUEST] = look.request
+    _head(known, step)
+    if known.taken_back:
+        st.caption(plain(f"Undone, so that this step starts unchanged: {known.taken_back}."))
+    st.session_state.pop(_ASKED, None)
+    fits = _unfit(step, request) is None
+    scene = scene_of(look, compared_with(current()))
+    if fits and step.question and not (step.reads_off and _missing(step, request) is not None):
+        st.session_state[_ASKED] = answerable(scene, [step.question])
+    remark = st.session_state[_REMARK] = _remark(request)
+    done, question = remark == _DONE, st.session_state.get(_ASKED)
+    if question is None or step.reads_off or is_answered(question) or done:
+        st.markdown(f"**Do this.** {plain(step.do)}")
+    if question is not None:
+        ask(question, "tour-question", scene)
+    if remark and remark != FIRST:
+        st.markdown(f"**{plain(remark)}**")
+    if done:
+        st.markdown(step.why)
+    _ways(known.number, done=done, astray=remark not in ("", _DONE, FIRST))
 
 
 def _ways(number: int, *, done: bool, astray: bool) -> None:
@@ -258,7 +244,7 @@ def _ways(number: int, *, done: bool, astray: bool) -> None:
         last = number + 1 == len(TOUR_STEPS)
         onward = "Finish" if last else f"Next: {TOUR_STEPS[number + 1].title} →"
         st.button(
-            onward if done else "Skip this step",
+            onward if done else "Skip",
             key="tour-next",
             type="primary" if done else "secondary",
             on_click=go,
@@ -276,12 +262,13 @@ def _ways(number: int, *, done: bool, astray: bool) -> None:
             )
         elif astray:
             st.button("Start this step over", key="tour-anew", on_click=go, args=(number,))
-        st.button("Leave the tour", key="tour-leave", type="tertiary", on_click=leave)
+        st.button("Leave", key="tour-leave", type="tertiary", on_click=leave)
 
 
 def _finish(known: TourState) -> None:
     """What was learned, and where to go on."""
-    with st.expander("Tour: finished", expanded=True, key="tour-card"):
+    with st.container(gap="small"):
+        st.caption("Tour: finished")
         if known.taken_back:
             st.caption(
                 plain(f"Undone, so that you continue with the unchanged model: {known.taken_back}.")
@@ -298,12 +285,10 @@ def _finish(known: TourState) -> None:
             )
         )
         st.markdown("**What next?** Type your own sentence in the box above, or go to:")
-        page_link("pages/shapes_and_cost.py", "Cost: how large the arrays are, and how they grow →")
-        page_link(
-            "pages/library.py", "Library: sentences worth opening, and every number by hand →"
-        )
-        page_link("pages/training.py", "Experiments: how the heads learned to do this →")
-        page_link("pages/for_a_class.py", "Teach: this as a lesson for a class →")
+        page_link("pages/tokens.py", "Walk: from tokens to the next word, part by part →")
+        page_link("pages/training.py", "Training: how the heads learned to do this →")
+        page_link("pages/library.py", "Library: questions, terms and examples →")
+        page_link("pages/for_a_class.py", "Teach: a lesson for a class →")
         with st.container(horizontal=True, gap="small"):
             st.button("Close", key="tour-leave", type="primary", on_click=leave)
             st.button("Start over", key="tour-again", on_click=start)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from model.analysis.heads.statistics import mean_share
-from model.analysis.stream.stream import summed
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.nn.places import Head, head_label
@@ -18,11 +17,10 @@ from model.trace.trace import Trace
 from model.trace.unproven import UnprovenError
 from viz.notation.names import listed
 from viz.notation.numbers import signed
-from viz.questions.interventions import leaking_mask, without_positions, without_scaling
-from viz.questions.next_tokens import settled_state
+from viz.questions.interventions import leaking_mask, without_head, without_scaling
+from viz.questions.next_tokens import next_token, settled_state
 from viz.questions.question import QuestionMaker, token_name
-from viz.questions.rows import copied_cells, copying_head, copying_heads, largest_weight, open_keys
-from viz.questions.vectors import longest_contribution, same_token_elsewhere, same_word_twice
+from viz.questions.rows import copied_cells, copying_heads, open_keys
 from viz.state.intervention_words import parts
 from viz.state.link import View
 from viz.state.navigation import HOME
@@ -73,18 +71,6 @@ def finished_sentence(moment: Moment) -> str | None:
     return f"You typed “{typed.strip()}”. Type “{MISSING}” there."
 
 
-def shown(name: str) -> Lack:
-    """One of the page's row of buttons is chosen."""
-
-    def lack(moment: Moment) -> str | None:
-        chosen = moment.view.show
-        if chosen == name:
-            return None
-        return f"You chose “{chosen}”. Choose “{name}”." if chosen else ""
-
-    return lack
-
-
 def largest_score(moment: Moment) -> str | None:
     """The scores are open, at the largest one of a row that the mask lets through."""
     view, (query, key) = moment.view, moment.cell(moment.view)
@@ -133,13 +119,15 @@ def intervention_alone(wanted: Intervention, act: str) -> Lack:
     return lack
 
 
-def future_chosen(moment: Moment) -> str | None:
-    """Nothing but the mask is lifted, and a cell is chosen that it had hidden."""
-    missing = intervention_alone(Intervention(mask="none"), "switch off “Hide the future”")(moment)
-    query, key = moment.cell(moment.view)
-    if missing is None and key <= query:
-        return "The mask is lifted. Now click a cell that it had hidden: one whose key comes after its query."
-    return missing
+def head_left_out(moment: Moment) -> str | None:
+    """Nothing but the head that the step opened is left out."""
+    head = moment.before.place, moment.before.head
+    act = f"switch off “Use head {head_label(head)}”"
+    return intervention_alone(Intervention(ablated=frozenset({head})), act)(moment)
+
+
+def read(moment: Moment) -> None:
+    """There is nothing to do but to read off the answer."""
 
 
 def largest_then_output(moment: Moment) -> str | None:
@@ -211,15 +199,7 @@ _CAUSAL_MASK: Need = (
 )
 _DIVIDED_SCORES: Need = (
     lambda trace, view: trace.find(view.place).scale != 1,
-    "This step needs scores that are divided by √dₖ; {model} does not divide them.",
-)
-_ADDED_POSITIONS: Need = (
-    lambda trace, view: "positions" in summed(trace).parts,
-    "This step needs a model that adds positions to its tokens; {model} adds none.",
-)
-_POSITIONS: Need = (
-    lambda trace, view: trace.positions is not None,
-    "{model} has no positions to switch off.",
+    "This step needs scores that are divided by √d; {model} does not divide them.",
 )
 _COPYING_HEAD: Need = (
     lambda trace, view: bool(copying_heads(trace, trace.find(view.place))),
@@ -248,50 +228,42 @@ class TourStep:
 TOUR_STEPS: tuple[TourStep, ...] = (
     TourStep(
         "tokens",
-        "Tokens",
-        "pages/tokens.py",
+        "The next word",
+        HOME,
         f"The sentence lacks its last word. Type “{MISSING}” at its end and press Enter.",
-        "A model reads tokens: pieces from a fixed list, each with a number. This “Tom” is a different "
-        "token from the first one, because the space before it is part of it.",
-        "A text becomes tokens, and each token a number.",
+        "A model reads tokens: words and pieces of words. After each it gives every token of its list a "
+        "probability to come next; beside the map stand the likeliest.",
+        "A text becomes tokens, and the model says how likely each possible next one is.",
         finished_sentence,
-        {"text": UNFINISHED, "model": MODEL},
-        question=same_word_twice,
+        {"text": UNFINISHED, "model": MODEL, "place": "decoder.1.self", "head": 7},
+        question=next_token,
         reads_off=True,
-    ),
-    TourStep(
-        "positions",
-        "Positions",
-        "pages/positions.py",
-        "In the row of buttons choose “Added to the tokens”.",
-        "The id selects a row of a table: the token's vector. A second vector says where the token stands, "
-        "and the two are added: attention alone does not know which word comes first.",
-        "A token's vector and its position's are added: what a word is, and where it stands.",
-        shown("Added to the tokens"),
-        question=same_token_elsewhere,
-        reads_off=True,
-        needs=(_ADDED_POSITIONS,),
     ),
     TourStep(
         "scores",
         "Scores",
         HOME,
-        "In the strip of stages choose “scores”. Then click the largest score in the row of the last token.",
-        "Each row belongs to a query, each column to a key. A score is the dot product of the two: "
-        "the formula beside the picture fills with the numbers of your cell.",
+        "Above the map choose “scores”. Then click the largest score in the row of the last token.",
+        "Each row belongs to a query, each column to a key. A score is the dot product of the two: it says "
+        "how well the query fits the key.",
         "A score says how well a query fits a key.",
         largest_score,
-        {"place": "decoder.1.self", "head": 7, "stage": "query", "query": _LAST, "key": _LAST},
+        {
+            "place": "decoder.1.self",
+            "head": 7,
+            "stage": "weights",
+            "query": _LAST,
+            "key": _LAST,
+        },
     ),
     TourStep(
         "scaling",
         "Scaling",
         HOME,
-        "Beside the picture, switch off “Divide scores by √d”.",
-        "A score is a sum of many products, so it can be large, and with large scores the softmax "
-        "gives most of the weight to one token. Hold “Before” to see the model's own weights "
-        "again.",
-        "Without the division by √dₖ the weights pile up on single tokens.",
+        "Beside the map, switch off “Divide scores by √d”.",
+        "A score is a sum of many products, so it can be large, and with large scores the softmax gives most "
+        "of the weight to one token.",
+        "Without the division by √d the weights pile up on single tokens.",
         intervention_alone(Intervention(scale=1.0), "switch off “Divide scores by √d”"),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=without_scaling,
@@ -302,13 +274,13 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "mask",
         "The mask",
         HOME,
-        "Beside the picture, switch off “Hide the future”. Then click a cell that the mask had hidden.",
-        "Hatched cells are the future, which a model that predicts the next token must not see. "
-        "Without the mask a token may attend to the very one that it must predict. The bars under the "
-        "tokens show how sure the model is of each, and the loss falls.",
+        "Beside the map, switch off “Hide the future”.",
+        "Hatched cells were the future, which a model that predicts the next token must not see. Now a token "
+        "can attend to the very one that it must predict. The bars under the words show how sure the "
+        "model is of each.",
         "The causal mask hides the future: a token attends to itself and to earlier tokens.",
-        future_chosen,
-        {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": 1, "key": 1},
+        intervention_alone(Intervention(mask="none"), "switch off “Hide the future”"),
+        {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=leaking_mask,
         needs=(_CAUSAL_MASK, _PREDICTION),
         changes=True,
@@ -317,66 +289,50 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "weights",
         "Weights and output",
         HOME,
-        "In the strip choose “weights” and click the largest weight of a row. Then choose “output”.",
-        "The softmax turns a row of scores into weights that sum to 1. A row of the output is the "
-        "sum of the values, each times its weight: the row now carries what the token has read.",
+        "Above the map choose “weights” and click the largest weight of a row. Then choose “output”.",
+        "The softmax turns a row of scores into weights that sum to 1. A row of the output is the sum of the "
+        "values, each times its weight: the row now carries what the token has read.",
         "Weights sum to 1 in each row; the output is the weighted sum of the values.",
         largest_then_output,
         {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": _LAST, "key": _LAST},
-        question=largest_weight,
-    ),
-    TourStep(
-        "changes",
-        "Take something away",
-        HOME,
-        "In the drawer at the right, under “Scores”, turn “Positions” off.",
-        "You see best what a part is for when it is missing. The bars compare what the model "
-        "expects next, with and without positions.",
-        "Every part can be switched off, and the page shows what is lost.",
-        intervention_alone(Intervention(positions=False), "switch off the positions"),
-        {"show": "More changes"},
-        question=without_positions,
-        needs=(_PREDICTION, _POSITIONS),
-        changes=True,
-    ),
-    TourStep(
-        "feed-forward",
-        "Feed-forward",
-        "pages/stream.py",
-        "In the row of buttons choose “Contributions”.",
-        "Attention moved vectors between tokens. The feed-forward layer then works on each token alone. "
-        "Both add their result to the token's stream, and these bars show how much.",
-        "Attention mixes tokens, the feed-forward layer works on each one alone; both add to the "
-        "stream.",
-        shown("Contributions"),
-        question=longest_contribution,
-        reads_off=True,
-    ),
-    TourStep(
-        "prediction",
-        "Prediction",
-        "pages/prediction.py",
-        "In the row of buttons choose “Layer by layer” and go down the last column.",
-        "The last state of the stream is compared with every token of the vocabulary: that gives "
-        "each token a logit, and the softmax turns the logits into probabilities. “Layer by layer” "
-        "does so with every state; “Token by token” shows how the sentence continues.",
-        "The last token's vector becomes a probability for every token of the vocabulary.",
-        shown("Layer by layer"),
-        question=settled_state,
-        needs=(_PREDICTION,),
     ),
     TourStep(
         "heads",
         "All heads",
-        "pages/all_heads.py",
-        "Click the tile of a head that copies, or choose the head at the top of the page.",
-        "All heads use the same formula. Each has its own matrices, so each looks for something "
-        "different.",
+        HOME,
+        "Among the small maps of all heads, click one that gives a repeated word what followed it earlier.",
+        "All heads use the same formula. Each has its own matrices, so each looks for something different. "
+        "Heads that copy so are called induction heads.",
         "Each head looks for something different; some copy what followed a word earlier.",
         copying,
-        {"place": "decoder.0.self", "head": 0},
-        question=copying_head,
+        {"place": "decoder.0.self", "head": 0, "stage": "weights"},
         needs=(_COPYING_HEAD,),
+    ),
+    TourStep(
+        "head",
+        "One head less",
+        HOME,
+        "Beside the map, switch this head off: “Use head …”.",
+        "You see best what a part is for when it is missing. Heads of later layers read what this one "
+        "writes.",
+        "Every part can be switched off, and the page shows what is lost.",
+        head_left_out,
+        {"place": "decoder.0.self", "head": 1, "stage": "weights"},
+        question=without_head,
+        needs=(_PREDICTION,),
+        changes=True,
+    ),
+    TourStep(
+        "stream",
+        "Layer by layer",
+        "pages/stream.py",
+        "Go down the last column of the picture, and answer.",
+        "Attention and feed-forward layers add to the vector of each token. Read as if it were the last, "
+        "each sum already says a next word.",
+        "Each layer adds to the vectors of the tokens, until the last one says the next word.",
+        read,
+        question=settled_state,
+        needs=(_PREDICTION,),
     ),
 )
 NAMES = tuple(step.name for step in TOUR_STEPS)

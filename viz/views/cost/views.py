@@ -51,7 +51,7 @@ OPERATIONS, PARAMETERS, TIME = "operations", "parameters", "time"
 
 
 @dataclass(frozen=True)
-class MeasuredCost:
+class CostMeasure:
     """What stands beside the picture and under it, for one measure."""
 
     said: tuple[str, str]  # what the large number is, and the number
@@ -222,7 +222,7 @@ _PARAMETERS = {
 }
 
 
-def _parameters(look: Look, sizes: ChosenSizes, *, own: bool) -> MeasuredCost:
+def _parameters(look: Look, sizes: ChosenSizes, *, own: bool) -> CostMeasure:
     """The weights by part, and what tying and biases change."""
     config, runs = sizes.config, own and look.model.runs
     parts = parameter_parts(config) | (look.model.module.extra_parameters() if runs else {})
@@ -263,7 +263,7 @@ def _parameters(look: Look, sizes: ChosenSizes, *, own: bool) -> MeasuredCost:
         beside.append(Caption(f"These sizes have {'; '.join(said)}."))
     line = GrowthLine("parameters: the same at every length", MASKED, constant=total)
     grows = growth_lines([line], length=sizes.lengths.tokens, unit="parameters")
-    return MeasuredCost(
+    return CostMeasure(
         ("All parameters", f"{total:,}"), beside, Panel("cost-growth", picture=grows)
     )
 
@@ -310,7 +310,7 @@ FLOP_UNITS: Units = (
 )
 
 
-def _memory(sizes: ChosenSizes, width: int) -> MeasuredCost:
+def _memory(sizes: ChosenSizes, width: int) -> CostMeasure:
     """Weights, results, attention matrices, key–value cache. width: bytes of a number."""
     config, needed = sizes.config, memory(sizes.config, sizes.lengths)
     twice = resized(sizes, 2 * sizes.lengths.tokens)
@@ -352,7 +352,7 @@ def _memory(sizes: ChosenSizes, width: int) -> MeasuredCost:
         lines.append(GrowthLine("key–value cache: n", KEY, 0, width * cache))
     total = width * (needed.matrices + needed.activations + needed.weights)
     size, name = fitting(total, MEMORY_UNITS)
-    return MeasuredCost(
+    return CostMeasure(
         ("One pass, every result kept", f"{total / size:,.2f} {name}"),
         [
             _amounts("cost-memory", bars, columns),
@@ -406,7 +406,7 @@ _PARTS = {
 }
 
 
-def _operations(sizes: ChosenSizes) -> MeasuredCost:
+def _operations(sizes: ChosenSizes) -> CostMeasure:
     """Operations of one pass by part."""
     config = sizes.config
     parts = flops_by_part(config, sizes.lengths)
@@ -430,7 +430,7 @@ def _operations(sizes: ChosenSizes) -> MeasuredCost:
         GrowthLine("everything else: n", LINEAR, 0, grown.linear),
     ]
     masked = " The masked half of a causal pass is counted." * config.masks_future
-    return MeasuredCost(
+    return CostMeasure(
         ("One pass", f"{total / unit:,.2f} {short}"),
         [
             _amounts("cost-flops", bars, columns),
@@ -453,7 +453,7 @@ FUSED, STEPS = "fused kernel", "step by step, all kept"
 _AGAIN = "cost-measured-again"  # session state: how often it was measured anew
 
 
-def _time(sizes: ChosenSizes) -> MeasuredCost:
+def _time(sizes: ChosenSizes) -> CostMeasure:
     """One attention layer of the chosen width, in both ways, from 32 tokens on."""
     width, heads = sizes.config.d_model, sizes.config.heads
     again = int(st.session_state.get(_AGAIN, 0))
@@ -461,7 +461,7 @@ def _time(sizes: ChosenSizes) -> MeasuredCost:
         with st.spinner("Measuring", show_time=True):
             times = measured(width, heads, turn=engine().turn, again=again)
     except ValueError as refusal:
-        return MeasuredCost(("Time", "not measured"), [plain(str(refusal))], None)
+        return CostMeasure(("Time", "not measured"), [plain(str(refusal))], None)
     lengths, fused, steps = times.lengths, times.fused, times.explicit
     flops = [
         sum(cost.flops for cost in attention_costs(1, length, width, heads)) for length in lengths
@@ -481,7 +481,7 @@ def _time(sizes: ChosenSizes) -> MeasuredCost:
         (Timed(STEPS, lengths, steps, QUERY), Timed(FUSED, lengths, fused, WEIGHT)),
         Timed("by operations alone, scaled to match at the end", lengths, expected, LINEAR),
     )
-    return MeasuredCost(
+    return CostMeasure(
         (f"Fused kernel, {last:,} tokens, measured", _milliseconds(fused[-1])),
         [
             _amounts("cost-time", bars, table),
