@@ -13,8 +13,7 @@ from viz.notation.theme import QUANTITIES, QuantityName
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURES = (
-    DOCS / "moving.webp",
-    DOCS / "attention-changed.png",
+    DOCS / "explore.png",
     *sorted((DOCS / "screens").glob("attention-*.png")),
 )
 NAMES: tuple[QuantityName, ...] = ("query", "key", "value")

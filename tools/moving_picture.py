@@ -1,11 +1,11 @@
-"""The pictures of the README: one row of scores becomes weights and an output, a run that is changed, and the
-screen of the main job.
+"""The pictures of the README: the mask is lifted on Explore and comes back, and the screen while it is lifted.
 
-`python -m tools.moving_picture` writes docs/moving.webp, docs/attention-changed.png and docs/explore.png.
+`python -m tools.moving_picture` writes docs/moving.webp and docs/explore.png.
 """
 
 import io
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from PIL import Image
@@ -17,24 +17,50 @@ from tests.server import serving
 from tools.screens import compact, settled_picture
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-MOVING, *STILLS = DOCS / "moving.webp", DOCS / "attention-changed.png", DOCS / "explore.png"
-ADDRESSES = ("/?detail=full&mask=none", "/?mask=none")  # of the pictures that do not move
+MOVING, STILL = DOCS / "moving.webp", DOCS / "explore.png"
+ADDRESS = "/?detail=full&mask=none"  # of the picture that does not move
 SCREEN = {"width": 1440, "height": 900}
-BEATS, STEPS = 6, 8  # of Play, and moments of each that are drawn
-MOMENTS = range(1, BEATS * STEPS + 1)
-PASSING, RESTING = 90, 1800  # milliseconds of a moment, and of the end of a beat, which is read
-MOVE = "(slider, moment) => { slider.value = moment; slider.dispatchEvent(new Event('input')); }"
+# Frames come only when one is asked for, so each picture is exact on any machine.
+STUB = """() => {
+    const waiting = new Map();
+    let last = 0;
+    window.requestAnimationFrame = (task) => (waiting.set((last += 1), task), last);
+    window.cancelAnimationFrame = (name) => waiting.delete(name);
+    window.frame = (now) => {
+        const tasks = [...waiting.values()];
+        waiting.clear();
+        for (const task of tasks) task(now);
+    };
+}"""
+STEP, PASSING = (
+    35,
+    50,
+)  # milliseconds of the page from one picture to the next, and how long each is seen
+BEFORE, AFTER, END = 1000, 1500, 450  # milliseconds of what is read
 
 
-def frames(page: Page) -> list[Image.Image]:
-    """The page at the moments of Play, one after another."""
-    page.get_by_test_id("open-play").click()
-    slider = page.get_by_test_id("scrub")
-    pictures = []
-    for moment in MOMENTS:
-        slider.evaluate(MOVE, moment / STEPS)
-        pictures.append(settled_picture(page))
-    return [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
+def pictures(page: Page) -> Iterator[tuple[bytes, int]]:
+    """The page while the mask is lifted and comes back: each picture with its milliseconds."""
+    fade = page.locator(".explorer .figure > .fade")
+    wait = page.wait_for_timeout
+    yield settled_picture(page), BEFORE
+    page.evaluate(STUB)
+    now = 0
+    for rest in (AFTER, END):
+        page.get_by_text("Hide the future").click()
+        while not fade.is_visible():  # the run is awaited; what comes before the way is not shown
+            page.evaluate("now => window.frame(now)", now)
+            wait(STEP)
+        wait(BEFORE)  # what stands beside the map has arrived too
+        while fade.is_visible():
+            now += STEP
+            page.evaluate("now => window.frame(now)", now)
+            yield page.screenshot(animations="disabled"), PASSING
+        for _ in range(10):  # what follows the way, such as the row's list
+            now += STEP
+            page.evaluate("now => window.frame(now)", now)
+            wait(STEP)
+        yield page.screenshot(animations="disabled"), rest
 
 
 def main() -> None:
@@ -42,26 +68,28 @@ def main() -> None:
         tempfile.TemporaryDirectory() as scratch,
         serving(Path(scratch) / "server.log") as server,
         browsing() as browser,
-        browser.new_context(viewport=SCREEN, base_url=server.address) as context,
+        browser.new_context(
+            viewport=SCREEN, base_url=server.address, reduced_motion="no-preference"
+        ) as context,
     ):
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
         page.goto("/")
-        first, *others = frames(page)
+        taken, durations = zip(*pictures(page), strict=True)
+        first, *others = (Image.open(io.BytesIO(one)).convert("RGB") for one in taken)
         first.save(
             MOVING,
             save_all=True,
             append_images=others,
-            duration=[PASSING if moment % STEPS else RESTING for moment in MOMENTS],
+            duration=list(durations),
             loop=0,
             lossless=True,  # a colour means one thing: none may be mixed with its neighbours'
             quality=100,  # of the packing
             method=6,
         )
-        for address, picture in zip(ADDRESSES, STILLS, strict=True):
-            page.goto(address)
-            write_whole(picture, compact(settled_picture(page)))
-    for written in (MOVING, *STILLS):
+        page.goto(ADDRESS)
+        write_whole(STILL, compact(settled_picture(page)))
+    for written in (MOVING, STILL):
         print(f"{written.name} {written.stat().st_size // 1000} kB")
 
 

@@ -116,7 +116,10 @@ def test_each_switch_shows_its_recorded_run(open_site: Callable[..., Page]) -> N
         ("mask", "No mask", "4.25 → 3.33"),
         ("scale", "Not scaled", None),
         ("positions", "Positions off", "4.25 → 4.38"),
+        ("decoder.1.self-7", "L1H7 off", None),
     ):
+        if name == "positions":
+            page.get_by_text("More changes").click()
         page.get_by_test_id(f"switch-{name}").press("Space")
         expect(page.get_by_test_id(f"switch-{name}")).to_have_attribute("aria-checked", "false")
         expect(page.get_by_test_id(f"switch-{name}")).to_be_focused()
@@ -125,8 +128,30 @@ def test_each_switch_shows_its_recorded_run(open_site: Callable[..., Page]) -> N
             expect(page.locator("p.outcome")).to_contain_text(loss)
         expect(page.locator(".switch[aria-checked=false]")).to_have_count(1)
     page.get_by_test_id("undo").click()
-    expect(page.locator("p.outcome")).to_contain_text("Loss per token 4.25 nats")
+    expect(page.locator("p.outcome b")).to_have_text("4.25")
     expect(page).not_to_have_url(re.compile("change="))
+
+
+def test_a_switch_and_its_link_open_the_cell_that_the_change_is_about(
+    open_site: Callable[..., Page],
+) -> None:
+    page = open_site("index.html")
+    shows(page, query=12, key=1)
+    page.get_by_test_id("switch-mask").click()
+    shows(page, query=11, key=12)
+    page.get_by_test_id("undo").click()
+    shows(page, query=12, key=1)
+    shows(open_site("index.html#change=mask"), query=11, key=12)
+
+
+def test_the_switch_of_a_head_whose_run_was_not_recorded_cannot_be_turned(
+    open_site: Callable[..., Page],
+) -> None:
+    page = open_site("index.html")
+    expect(page.get_by_test_id("switch-decoder.1.self-7")).to_be_enabled()
+    page.get_by_test_id("decoder.2.self-2").click()
+    expect(page.get_by_test_id("switch-decoder.2.self-2")).to_be_disabled()
+    expect(page.get_by_test_id("switch-decoder.1.self-7")).to_have_count(0)
 
 
 @pytest.mark.walk
@@ -143,7 +168,7 @@ def test_full_detail_has_the_check_and_another_sentence_another_model(
     expect(page.get_by_test_id("formula").locator(".katex").first).to_be_visible()
     page.get_by_label("Example").select_option("words-that-change-places")
     expect(page.get_by_test_id("headline")).to_contain_text("cat")
-    expect(page.locator("p.about.quiet")).to_contain_text("Translator")
+    expect(page.locator("main:not([hidden]) p.about.quiet")).to_contain_text("Translator")
     shows(page, query=1, key=2)
 
 

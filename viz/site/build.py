@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+import streamlit
 
 from model.loading.registry import load_model
 from model.system.files import write_whole
@@ -20,6 +21,16 @@ from viz.site.pages import SHOWING, RecordedSite, filled, json_of, navigation, p
 from viz.site.recording import UNCHANGED, Recording, recording, site_model, slug
 
 _PICKER = Path(__file__).parents[1] / "shell" / "head_picker" / "picker.html"
+
+_STREAMLIT = Path(streamlit.__file__).parent / "static" / "static" / "media"
+_LETTERS = {
+    "Source Sans": "SourceSansVF-Upright.ttf",
+    "Source Serif": "SourceSerifVariable-Roman.ttf",
+    "Source Code": "SourceCodeVF-Upright.ttf",
+}
+
+# The letters follow the first picture: it does not wait for them.
+_FONTS = """<link rel="stylesheet" href="fonts.css" media="print" onload="this.media = 'all'">"""
 
 # The first sentence's run comes beside the script that asks for it, unless the address names another one.
 _FIRST = """<script>
@@ -46,9 +57,10 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
     yield "site.css", bundle.bundled("site.css").encode()
     yield "site.js", script().encode()
     yield "katex.js", katex().encode()
+    yield "fonts.css", fonts().encode()
     linked = '<script src="site.js"></script>'
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
-    style = '<link rel="stylesheet" href="site.css">'
+    style = '<link rel="stylesheet" href="site.css">' + _FONTS
     for name, file in site.files.items():
         head = style + (_FIRST % site.recordings[0].data() if name in SHOWING else "")
         yield file, _page(site, page_of(name, site), head, facts + linked)
@@ -63,7 +75,7 @@ def one_file(course: Course, tell: Tell = silent) -> bytes:
     )
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
     scripts = "".join(f"<script>{_inline(text)}</script>" for text in (katex(), script()))
-    style = f"<style>{bundle.bundled('site.css')}</style>"
+    style = f"<style>{bundle.bundled('site.css')}{fonts()}</style>"
     pages = "".join(page_of(name, site) for name in course.pages)
     return _page(site, pages, style, data + facts + scripts)
 
@@ -111,6 +123,19 @@ def script() -> str:
 def katex() -> str:
     """KaTeX and its style sheet, which follow when a formula is to be drawn."""
     return f"{bundle.katex()}\nglobalThis.katexStyle = {json_of(bundle.katex_style())};\n"
+
+
+def fonts() -> str:
+    """The letters of the app, which are Streamlit's, as a style sheet that fetches nothing."""
+    rules = []
+    for family, file in _LETTERS.items():
+        (found,) = _STREAMLIT.glob(f"{file}.*.woff2")
+        letters = base64.b64encode(found.read_bytes()).decode()
+        rules.append(
+            f'@font-face{{font-family:"{family}";font-weight:200 900;font-display:swap;'
+            f'src:url(data:font/woff2;base64,{letters}) format("woff2")}}'
+        )
+    return "".join(rules)
 
 
 def _site(course: Course, tell: Tell, *, whole: bool) -> RecordedSite:

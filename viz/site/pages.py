@@ -101,6 +101,8 @@ class RecordedSite:
         return {
             "sentences": [_facts(self, one) for one in self.recordings],
             "models": {one.name: _facts_of_model(self, one) for one in self.models},
+            "jobs": {self.called[one.view.model]: one.jobs for one in self.recordings}
+            | {one.name: one.jobs for one in self.models},
         }
 
 
@@ -203,7 +205,8 @@ def _model_line(site: RecordedSite, name: str) -> str:
 
 
 def _choice(site: RecordedSite, page: PageName) -> str:
-    """The list of sentences, by model; before it the box for one of the reader's own."""
+    """The sentence, which is the reader's to change; below it, in a line, the examples by model, the model that
+    reads it, and what the site is."""
     groups = "".join(
         f'<optgroup label="{escape(site.title(model))}">'
         + "".join(
@@ -214,45 +217,35 @@ def _choice(site: RecordedSite, page: PageName) -> str:
         for model, listed in groupby(site.recordings, lambda one: one.view.model)
     )
     return (
-        f'<div class="choice">{_own_sentence(site, page)}<label for="sentences-{page}">Example</label>'
-        f'<select id="sentences-{page}" class="sentences"><option value="" hidden>your own</option>{groups}'
-        '</select></div><p class="notice" role="alert" hidden></p>'
+        f'<form class="own">{_own_sentence(site, page)}<p class="choice">'
+        f'<select class="sentences" aria-label="Example"><option value="" hidden>Examples</option>{groups}'
+        f"</select>{_readers(site)}<span>{escape(site.course.introduction)}</span></p></form>"
+        '<p class="notice" role="alert" hidden></p>'
     )
 
 
 def _own_sentence(site: RecordedSite, page: PageName) -> str:
-    """A box and the models that can read what is typed there; those that were only recorded are named."""
-    if not site.models:
-        return ""
+    """The sentence as a title; only where a model runs here another one can be typed."""
+    fixed = "" if site.models else " readonly"
+    return (
+        f'<label class="unseen" for="text-{page}">Sentence</label><textarea id="text-{page}" rows="1" '
+        f'autocomplete="off" spellcheck="false" enterkeyhint="go"{fixed}></textarea>'
+    )
+
+
+def _readers(site: RecordedSite) -> str:
+    """The models that can read what is typed; those that were only recorded are named."""
     here = [one.name for one in site.models]
     options = "".join(
         f'<option value="{escape(site.called.get(name, name))}"{"" if name in here else " disabled"}>'
         f"{escape(site.title(name))}</option>"
         for name in dict.fromkeys([*here, *site.called])
     )
-    return (
-        f'<form class="own"><label for="text-{page}">Sentence</label>'
-        f'<input id="text-{page}" type="text" autocomplete="off" spellcheck="false" enterkeyhint="go">'
-        f'<select aria-label="Model">{options}</select></form>'
-    )
+    return f'<select class="models" aria-label="Model">{options}</select>'
 
 
 def _explore(site: RecordedSite) -> str:
-    course = site.course
-    cards = "".join(
-        f'<a class="card" href="{site.address("explore", sentence=one.name)}">'
-        f"<strong>{escape(one.example.title)}</strong>"
-        f"<span>{escape(one.view.text)}</span>"
-        f"<small>{escape(site.title(one.view.model))}</small></a>"
-        for one in site.recordings
-    )
-    return filled(
-        "explore.html",
-        title=escape(course.title),
-        introduction=escape(course.introduction),
-        choice=_choice(site, "explore"),
-        cards=cards,
-    )
+    return filled("explore.html", title=escape(site.course.title), choice=_choice(site, "explore"))
 
 
 def _walk(site: RecordedSite) -> str:

@@ -5,7 +5,7 @@ A run is what the picture asks for (js/runs.js): `messageOf` gives one from thes
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from viz.site.model.parts import parts
 from viz.state.intervention_words import change_in_words, masks_for
 from viz.state.link import View
 from viz.state.presets import SentenceExample
-from viz.views.home.outcome import LABEL, LISTED, cosine
+from viz.views.home.outcome import LABEL, LISTED, cosine, job_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -49,7 +49,8 @@ class SiteSwitch:
 @dataclass(frozen=True, eq=False)
 class Recording:
     """A sentence with its runs. view: complete, with a head and a cell that exist. runs: by the switch that
-    is turned; UNCHANGED for none. shared: arrays that all runs of the model have, by name."""
+    is turned; UNCHANGED for none. shared: arrays that all runs of the model have, by name. jobs: as `jobs_of`
+    has them."""
 
     name: str
     example: SentenceExample
@@ -57,6 +58,7 @@ class Recording:
     switches: tuple[SiteSwitch, ...]
     runs: dict[str, Json]
     shared: dict[str, np.ndarray]
+    jobs: dict[str, list[str]]
 
     def data(self, switch: str = UNCHANGED) -> str:
         """The name of the block of data that has the run of a switch."""
@@ -65,19 +67,32 @@ class Recording:
 
 @dataclass(frozen=True, eq=False)
 class SiteModel:
-    """A model that runs in the browser. parts: as `viz.site.model.parts` makes them."""
+    """A model that runs in the browser. parts: as `viz.site.model.parts` makes them. jobs: as `jobs_of` has
+    them."""
 
     name: str
     switches: tuple[SiteSwitch, ...]
     families: Sequence[dict[str, Any]]
     parts: Json
+    jobs: dict[str, list[str]]
 
 
 def site_model(model: "Model") -> SiteModel:
     """What a site has of a model that runs in the browser. Raises ValueError for one that does not."""
     made = parts(model)
     heads: Any = made["heads"]
-    return SiteModel(model.name, tuple(switches(model)), heads["families"], made)
+    families: Any = heads["families"]
+    counts = {layer["name"]: family["heads"] for family in families for layer in family["layers"]}
+    return SiteModel(model.name, tuple(switches(model)), families, made, jobs_of(model, counts))
+
+
+def jobs_of(model: "Model", heads: Mapping[str, int]) -> dict[str, list[str]]:
+    """What each head of these layers does, with its evidence; only of layers of which anything is known."""
+    said = {
+        place: [job_of(model, (place, head)) for head in range(count)]
+        for place, count in heads.items()
+    }
+    return {place: words for place, words in said.items() if any(words)}
 
 
 def slug(text: str, used: Sequence[str] = ()) -> str:
@@ -95,7 +110,7 @@ def switches(model: "Model", without: frozenset[tuple[str, int]] = frozenset()) 
     if (other := next((mask for mask in masks_for(model) if mask != "model"), None)) is not None:
         lifted = Intervention(mask=other)
         made.append(SiteSwitch("mask", "Hide the future", lifted, on=model.config.masks_future))
-    made.append(SiteSwitch("scale", "Divide scores by √dₖ", Intervention(scale=1.0)))
+    made.append(SiteSwitch("scale", "Divide scores by √d", Intervention(scale=1.0)))
     if "positions" not in model.unproven:
         made.append(SiteSwitch("positions", "Positions", Intervention(positions=False)))
     if without:
@@ -109,7 +124,8 @@ def switches(model: "Model", without: frozenset[tuple[str, int]] = frozenset()) 
 def recording(
     example: SentenceExample, model: "Model", name: str, examples: Sequence[SentenceExample]
 ) -> Recording:
-    """Runs a sentence unchanged and with each switch turned. A switch that the model refuses is left out.
+    """Runs a sentence unchanged and with each switch turned, the chosen head's among them. A switch that the
+    model refuses is left out.
 
     examples: those of which some may speak of the same run; their words are shown beside their heads.
     Raises ValueError where the sentence cannot be read, where the head or cell of the example is none of the
@@ -125,7 +141,13 @@ def recording(
     ]
     runs = {UNCHANGED: recorded_run(Run(trace, None, model), name, view, spoken)}
     offered = []
-    for switch in switches(model, example.without):
+    head = view.place, view.head
+    own = SiteSwitch(
+        f"{view.place}-{view.head}",
+        f"Use head {head_label(head)}",
+        Intervention(ablated=frozenset({head})),
+    )
+    for switch in (*switches(model, example.without), own):
         try:
             changed = model.trace(example.view.text, intervention=switch.intervention)
         except ValueError:
@@ -134,7 +156,9 @@ def recording(
         run = Run(changed, trace, model)
         runs[switch.name] = recorded_run(run, f"{name} {switch.name}", view, spoken)
     shared = _take_shared(runs[UNCHANGED])
-    return Recording(name, replace(example, view=view), view, tuple(offered), runs, shared)
+    jobs = jobs_of(model, {one.name: one.heads for one in trace.attention})
+    shown = replace(example, view=view)
+    return Recording(name, shown, view, tuple(offered), runs, shared, jobs)
 
 
 def _complete(view: View, trace: Trace) -> View:

@@ -74,11 +74,11 @@ async function until(isTrue, what) {
 const acts = {
   async "the recorded sentence stands in the box"() {
     await shows({ head: 7, query: 12, key: 1 });
-    const box = await find(".own input");
+    const box = await find(".own textarea");
     if ((await box.evaluate(({ value }) => value)) !== "Tom Hill saw a red ball. Anna gave the ball to Tom") throw new Error("The box is empty.");
   },
   async "a sentence is typed"() {
-    const box = await find(".own input");
+    const box = await find(".own textarea");
     await box.evaluate((input) => input.select());
     await box.type(SENTENCE);
     await says(".about.quiet", "PyTorch");
@@ -109,6 +109,7 @@ const acts = {
     await says("[data-testid=headline]", "Scores not scaled, no mask");
   },
   async "the positions are left out too, and all comes back"() {
+    await (await find(".switches summary")).click();
     await click("switch-positions");
     await says("[data-testid=headline]", "positions off");
     await click("undo");
@@ -125,13 +126,14 @@ const acts = {
   },
   async "a row is played"() {
     await click("open-play");
-    await find("[data-testid=player]");
-    await click("play-close");
+    await shows({ stage: "scores" });
+    await click("open-play");
+    await click("stage-weights");
   },
   async "a sentence is translated, and a head of cross-attention is left out"() {
-    const model = await find(".own select");
+    const model = await find(".own .models");
     await model.select("translate-en-fr");
-    const box = await find(".own input");
+    const box = await find(".own textarea");
     await box.evaluate((input) => input.select());
     await box.type("the girl sees a white dog");
     await says(".next caption", "blanc");
@@ -145,7 +147,7 @@ const acts = {
     await model.select("stories");
   },
   async "a text that cannot be read is refused in a sentence"() {
-    const box = await find(".own input");
+    const box = await find(".own textarea");
     await box.evaluate((input) => input.select());
     await page.keyboard.press("Backspace");
     await says(".notice", "There is no text yet. Type a sentence.");

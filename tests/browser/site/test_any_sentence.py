@@ -114,7 +114,7 @@ def sentences(name: str) -> list[str]:
 
 
 READ = """async ([texts, model]) => {
-  const [box, choice] = document.querySelector(".own").elements;
+  const [box, choice] = ["textarea", ".models"].map((part) => document.querySelector(`.own ${part}`));
   const shown = () => new URLSearchParams(location.hash.slice(1));
   const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
   const explorer = () => {

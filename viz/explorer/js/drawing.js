@@ -163,6 +163,7 @@ export class Drawing {
     this.root.classList.toggle("compared", compared);
     const isLecture = this.root.classList.contains("projected");
     const side = this.isSplit || isNarrow() ? 0 : isLecture ? BESIDE_IN_LECTURE : BESIDE;
+    if (hero) this.parts.headline.hidden = false; // its line takes room above the picture before it has words
     this.available = hero ? this.root.clientWidth - side : this.parts.stage.clientWidth;
     this.tallest = this.roomBelow();
     this.resized = false;
@@ -172,7 +173,7 @@ export class Drawing {
   roomBelow() {
     if (this.explorer.tallest) return this.explorer.tallest;
     const host = this.root.getRootNode().host ?? this.root;
-    const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? 0;
+    const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? scrollY;
     const top = this.parts.figure.getBoundingClientRect().top + scrolled;
     const { hero } = this.explorer.received;
     if (hero && isNarrow()) return TALLEST; // one scrolls

@@ -94,18 +94,22 @@ export class Explorer {
     if (REPORTED.some((field) => state[field] !== selection[field])) this.report();
   }
 
-  /** Chooses what there is to see: of another text for which nobody chose a cell the last token's largest weight,
-   *  after a change of the mechanism the one that it is about. */
+  /** Chooses what there is to see: after a change of the mechanism the cell that it is about, of another text
+   *  for which nobody chose a cell the last token's largest weight. */
   showNews(shown) {
     this.state.run = "changed";
     if (!this.isHere) return;
     const { received, state } = this;
     const isOther = received.queries.full.join("\n") !== shown?.queries.full.join("\n");
     if (isOther) Object.assign(state, { isMine: false, left: null });
-    const cell = isOther ? received.hero.opens && this.largestOfLast() : this.cellOfChange();
+    const cell = isOther ? received.hero.opens && this.cellOfNews() : this.cellOfChange();
     if (!cell) return;
     Object.assign(state, cell);
     this.report();
+  }
+
+  cellOfNews() {
+    return (this.baseline && this.cellOfChange()) || this.largestOfLast();
   }
 
   /** The cell with the largest weight of the last token that is a word. */

@@ -17,10 +17,10 @@ const ASSETS = { plotly: null }; // nothing is fetched
 let mounts = 0;
 
 /** `parts`: script, style sheets and skeletons, as viz/notebook/library.py names them; or, for KaTeX's, how to load it
- *  (`loadKatex`). `bar`: where the choice of a
- *  head stands, if not above the picture. Returns how to end it. */
-export function mount({ model, el, parts, bar = null }) {
-  const view = new View(model, el, parts, bar);
+ *  (`loadKatex`). `bar`: where the choice of a head stands, if not above the picture. `tallest`: pixels of the picture;
+ *  null: as many as the window has. Returns how to end it. */
+export function mount({ model, el, parts, bar = null, tallest = TALLEST }) {
+  const view = new View(model, el, parts, { bar, tallest });
   return () => view.close();
 }
 
@@ -48,7 +48,7 @@ class View {
   revision = 0; // grows whenever others move the reader
   listened = [];
 
-  constructor(model, el, parts, outside) {
+  constructor(model, el, parts, { bar: outside, tallest }) {
     Object.assign(this, { model, mount: `notebook-${Date.now()}-${(mounts += 1)}` });
     const { loadKatex = () => katexOf(parts.katex, parts.katexStyle) } = parts;
     this.assets = { ...ASSETS, loadKatex };
@@ -62,7 +62,7 @@ class View {
     this.bar = bar.host;
     bar.root.querySelector(".about").textContent = model.get("_about");
     const channel = new EventTarget();
-    this.explorer = new Explorer(picture.root, { channel, tallest: TALLEST });
+    this.explorer = new Explorer(picture.root, { channel, tallest });
     this.picker = new Picker(bar.root, channel);
     this.connect();
     this.theme = new Theme(this.host, () => this.dress());

@@ -5,7 +5,7 @@ import { luminance } from "../../explorer/js/colours.js";
 const LIGHT = { background: [255, 255, 255], text: [38, 39, 48] };
 const DARK = { background: [18, 18, 21], text: [236, 236, 241] };
 const LEAST_CONTRAST = 4.5; // of letters (WCAG 2)
-const CODE_FONTS = ["--jp-code-font-family", "--vscode-editor-font-family", "--monospace-font"];
+const CODE_FONTS = ["--st-code-font", "--jp-code-font-family", "--vscode-editor-font-family", "--monospace-font"];
 const BACKGROUNDS = ["--vscode-editor-background", "--jp-layout-color0"];
 
 const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
@@ -92,7 +92,7 @@ export class Theme {
       "primary-color":
         style.getPropertyValue("--st-primary-color").trim() || quantities.weight.ink[colours.isDark ? 1 : 0],
       "code-font": code ? `${code}, monospace` : "ui-monospace, Menlo, Consolas, monospace",
-      font: "system-ui, sans-serif",
+      font: style.getPropertyValue("--st-font").trim() || "system-ui, sans-serif",
     };
     for (const { style } of [this.host, ...beside]) {
       for (const [name, value] of Object.entries(named)) style.setProperty(`--st-${name}`, value);

@@ -14,7 +14,7 @@ export function headSwitches({ layers }, names) {
       .filter((head) => names.includes(`${place}-${head}`))
       .map((head) => {
         const intervention = { ablated: [[place, head]] };
-        return { name: `${place}-${head}`, label: `Head ${full}H${head}`, on: true, intervention };
+        return { name: `${place}-${head}`, label: `Use head ${full}H${head}`, on: true, intervention };
       }),
   );
 }

@@ -1,6 +1,7 @@
 // Explore: a head on a sentence, what comes next, the switches, and all heads.
 
 import { Drawn } from "../../explorer/js/elements.js";
+import { headName } from "../../explorer/js/view.js";
 import { headSwitches, together } from "./changes.js";
 import { CHOICE, RunPicture } from "./picture.js";
 import { outcomeOf } from "./outcome.js";
@@ -8,6 +9,8 @@ import { SentenceBox } from "./sentence_box.js";
 import { Switches } from "./switches.js";
 
 const NUMBERS = ["head", "query", "key"];
+const ABSENT = "This run was not recorded, and the model is not on this site.";
+const HEAD = /-\d+$/; // in the name of the switch of one head
 const PATIENCE = 300; // milliseconds until the page says that it waits
 
 /** A page that shows a sentence: one of the site's, or the reader's own where a model runs here. */
@@ -111,10 +114,10 @@ export class SentencePage {
   }
 }
 
-/** What a link says of a sentence, and what the sentence begins with. */
+/** What a link says of a sentence, and what the sentence begins with; of one that is changed the change says it. */
 function choiceIn(sentence, said) {
   const choice = Object.fromEntries(CHOICE.map((name) => [name, said[name] ?? sentence[name]]));
-  const isOpen = choice.query === undefined;
+  const isOpen = choice.query === undefined || Boolean(said.change && said.query === undefined);
   for (const name of NUMBERS) choice[name] = Number.parseInt(choice[name], 10) || 0;
   return { ...choice, query: isOpen ? null : choice.query };
 }
@@ -157,21 +160,26 @@ export class Explore extends SentencePage {
 
   show(run, choice) {
     this.shown = run;
-    this.picture.show(run, choice);
+    this.picture.show(run, choice, { jobs: this.site.facts.jobs[this.sentence.model] });
     this.tell(this.picture.choice);
   }
 
   /** Writes the address, what comes of the run with as many decimals as the picture has, and the switches, one of
-   *  them the chosen head's. */
+   *  them the chosen head's; where its run was not recorded, that one is seen and cannot be turned. */
   tell(choice) {
     const { detail } = this.picture;
     const { model, about, switches } = this.sentence;
     const { where } = this.shown;
     this.part("about").textContent = [about, where && `The pass ran on ${where}.`].filter(Boolean).join(" ");
     if (this.drawn.differs("next", this.shown, detail)) this.part("next").replaceChildren(...outcomeOf(this.shown, detail));
-    const chosen = this.switchesIn(this.sentence, [`${choice.place}-${choice.head}`]);
-    const offered = new Map([...switches, ...this.turned, ...chosen].map((one) => [one.name, one]));
-    this.switches.show([...offered.values()], this.turned, this.site.runs.runsHere(model));
+    const chosen = `${choice.place}-${choice.head}`;
+    const { label } = this.shown.layers.find(({ layer }) => layer.name === choice.place).layer;
+    const absent = { name: chosen, label: `Use head ${headName(choice.head, label)}`, on: true, missing: ABSENT };
+    const [own = absent] = this.switchesIn(this.sentence, [chosen]);
+    const isOther = ({ name }) => name !== own.name && HEAD.test(name) && !this.turned.some((one) => one.name === name);
+    const listed = [...switches, own, ...this.turned].filter((one) => !isOther(one));
+    const offered = new Map(listed.map((one) => [one.name, one]));
+    this.switches.show([...offered.values()], chosen, this.turned, this.site.runs.runsHere(model));
     super.tell({ ...choice, detail: detail === "full" ? detail : "" });
   }
 }

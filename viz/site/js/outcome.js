@@ -1,25 +1,35 @@
-// What comes of a run: the likeliest next tokens as bars, and the loss of the sentence (viz/views/home/outcome.py).
+// What comes of a run: the loss of the sentence, large, and the likeliest next tokens as bars, what a change moved most
+// first (viz/views/home/outcome.py).
 
 import { element, span } from "../../explorer/js/elements.js";
 
 const LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is certain.";
+const COSINE = "Of the mean of its tokens' last vectors with that of the unchanged run; 1: the same.";
 
 /** `detail`: "simple" or "full". */
 export function outcomeOf(run, detail) {
   const outcome = run.outcome[detail];
   if (!outcome.rows) return vectorOf(outcome);
-  const { last, rows, changed, loss } = outcome;
-  const caption = element("caption", {}, "Next after ", element("code", {}, last));
+  const { last, changed, loss } = outcome;
+  const hasMoved = changed && outcome.rows.some(isMoved);
+  const by = ({ before, after }) => Math.abs(after - before);
+  const rows = hasMoved ? outcome.rows.toSorted((one, other) => by(other) - by(one)) : outcome.rows;
+  const same = changed && !hasMoved ? ": as before" : "";
+  const caption = element("caption", {}, "Next after ", element("code", {}, last), same);
   const body = element("tbody", {}, ...rows.map((row) => rowOf(row, changed)));
-  const parts = [element("table", { class: "outcome" }, caption, body)];
-  if (loss) {
-    const words = [loss.before, loss.after].filter((one) => one !== null).join(" → ");
-    parts.push(
-      element("p", { class: "outcome", title: LOSS }, "Loss", span("", " per token"), " ", element("b", {}, words), " nats"),
-    );
-  }
-  return parts;
+  const table = element("table", { class: "outcome" }, caption, body);
+  return loss ? [largeOf("Loss per token", loss.before, loss.after, LOSS), table] : [table];
 }
+
+/** The number that a change moves: what it was, then what it is, large. */
+function largeOf(name, was, now, title) {
+  const before = was === null ? [] : [span("was", `${was} → `)];
+  const number = element("span", was === null ? {} : { "data-was": was }, now);
+  const kind = `outcome large ${was === null ? "" : "moved"}`;
+  return element("p", { class: kind, title }, element("small", {}, name), element("b", {}, ...before, number));
+}
+
+const isMoved = ({ was, now }) => was !== now;
 
 function rowOf({ token, before, after, was, now }, changed) {
   const bar = (name, share) => element("i", { class: name, style: `--share:${share}` });
@@ -29,13 +39,11 @@ function rowOf({ token, before, after, was, now }, changed) {
     element("th", { scope: "row" }, token),
     element("td", { class: "bar" }, changed ? bar("ghost", before) : null, bar("now", after)),
     element("td", {}, span("now", now), changed ? span("then", was) : null),
-    element("td", {}, changed ? element("small", {}, `was ${was}`) : null),
+    element("td", {}, changed && isMoved({ was, now }) ? element("small", {}, `was ${was}`) : null),
   );
 }
 
 function vectorOf({ cosine }) {
-  const words = cosine
-    ? `Vector of the sentence: cosine ${cosine} with the one before`
-    : "This model predicts no next token. It makes one vector of the sentence.";
-  return [element("p", { class: "outcome" }, words)];
+  if (cosine) return [largeOf("Vector of the sentence: cosine", "1", cosine, COSINE)];
+  return [element("p", { class: "outcome" }, "This model predicts no next token. It makes one vector of the sentence.")];
 }

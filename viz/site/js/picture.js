@@ -15,38 +15,41 @@ export class RunPicture {
   }
 
   /** Shows a run. `choice`: what is chosen in it, and whether it `opens` on the largest weight of the last token;
-   *  null: what was chosen before. */
-  show(run, choice, about = "") {
+   *  null: what was chosen before. `jobs`: what is known of each head, by layer. */
+  show(run, choice, { about = "", jobs = {} }) {
     const isHero = this.bar !== null;
     const { opens = false, ...chosen } = choice ?? {};
-    Object.assign(this, { run, opens });
+    Object.assign(this, { run, opens, jobs });
     const state = {
       ...chosen,
       _about: about,
       _run: isHero ? run.run : `${run.run} step by step`,
-      _layers: this.layers,
       _layer: NONE,
       _heads: { ...run.heads, docked: isHero },
     };
     if (this.model) {
       this.set(state);
+      this.refresh();
       return;
     }
-    this.model = new Model(state);
-    this.model.on("change:detail", () => this.refresh());
+    this.model = new Model({ ...state, _layers: this.layersAt(chosen.head) });
+    for (const name of ["detail", "head"]) this.model.on(`change:${name}`, () => this.refresh());
     this.model.addEventListener("change", () => this.tell());
-    mount({ model: this.model, el: this.el, bar: this.bar, parts: partsOf(isHero) });
+    mount({ model: this.model, el: this.el, bar: this.bar, parts: partsOf(isHero), ...(isHero ? { tallest: null } : {}) });
   }
 
   /** Shows the run as it is now: in another detail, or with what has arrived since. */
   refresh() {
-    this.set({ _layers: this.layers });
+    this.set({ _layers: this.layersAt(this.model.get("head")) });
   }
 
   /** The run's messages, as large on the screen of the main job as the detail says. */
-  get layers() {
-    const hero = (heroes) => (this.bar ? { ...heroes[this.detail], opens: this.opens } : undefined);
-    return { layers: this.run.layers.map((message) => ({ ...message, hero: hero(message.heroes) })) };
+  layersAt(head) {
+    const heroOf = ({ heroes, layer }) => {
+      if (!this.bar) return undefined;
+      return { ...heroes[this.detail], opens: this.opens, job: this.jobs[layer.name]?.[head] ?? "" };
+    };
+    return { layers: this.run.layers.map((message) => ({ ...message, hero: heroOf(message) })) };
   }
 
   /** "simple" or "full". */

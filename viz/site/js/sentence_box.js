@@ -1,31 +1,48 @@
-// The choice of a sentence: one of the site's, or the reader's own in a model that runs here.
+// The sentence, as large as a title: one of the site's, or the reader's own in a model that runs here.
 
 const PAUSE = 250; // milliseconds after a letter until the text is read
 
 export class SentenceBox {
   /** `example` takes the name of one of the site's; `own` a text and the model that is to read it. */
   constructor(page, runs, { example, own }) {
-    this.select = page.querySelector(".sentences");
-    this.select.onchange = () => example(this.select.value);
-    this.form = page.querySelector(".own");
-    if (!this.form) return; // no model runs here
     Object.assign(this, { runs, own });
-    [this.text, this.model] = this.form.elements;
-    this.text.oninput = () => this.readSoon();
+    this.examples = page.querySelector(".sentences");
+    this.examples.onchange = () => example(this.examples.value);
+    this.form = page.querySelector(".own");
+    this.text = this.form.querySelector("textarea");
+    this.model = this.form.querySelector(".models");
+    this.text.oninput = () => {
+      this.grow();
+      this.readSoon();
+    };
+    this.text.onkeydown = (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.form.requestSubmit();
+    };
     this.model.onchange = () => this.read();
     this.form.onsubmit = (event) => {
       event.preventDefault();
       this.read();
     };
+    addEventListener("resize", () => this.grow());
   }
 
-  /** Shows a sentence. */
-  show({ name, text, model }) {
-    this.select.value = name;
-    if (!this.form) return;
+  /** Shows a sentence. The list of examples is a way to one, and says no more than that. */
+  show({ text, model }) {
     this.stop();
+    this.examples.value = "";
     this.text.value = text;
     this.model.value = model;
+    this.grow();
+  }
+
+  /** All lines of the sentence are seen. */
+  grow() {
+    const { text } = this;
+    if (!text.clientWidth) return; // on a page that is not shown
+    text.style.height = "";
+    text.style.height = `${text.scrollHeight}px`;
   }
 
   readSoon() {
@@ -40,7 +57,7 @@ export class SentenceBox {
   /** Has the text read: by the chosen model, or by the first that runs here. */
   read() {
     this.stop();
-    this.select.value = "";
+    if (this.text.readOnly) return;
     if (!this.runs.runsHere(this.model.value)) this.model.selectedIndex = this.firstHere;
     this.own(this.text.value, this.model.value);
   }

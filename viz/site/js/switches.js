@@ -1,8 +1,9 @@
-// The switches of a sentence.
+// The switches of a sentence: the three of the app, and behind "More changes" what else can be turned.
 
 import { button, Drawn, element, span } from "../../explorer/js/elements.js";
 
 const TRAINED = "The model was not trained with";
+const ALWAYS = ["mask", "scale"]; // with the chosen head
 
 export class Switches {
   drawn = new Drawn();
@@ -12,24 +13,32 @@ export class Switches {
     Object.assign(this, { holder, turn });
   }
 
-  /** `turned`: those of the switches that are. `areTogether`: whether several may be. */
-  show(switches, turned, areTogether) {
-    if (!this.drawn.differs("all", JSON.stringify([switches, turned, areTogether]))) return;
-    const made = switches.map((one) => {
-      const { name, label, on } = one;
-      const isOn = on === !turned.some((other) => other.name === name);
-      const attributes = { role: "switch", class: "switch", "aria-checked": String(isOn) };
-      return button(`switch-${name}`, () => this.turn(one), attributes, span("knob"), label);
-    });
+  /** `chosen`: the name of the chosen head's switch. `turned`: those of the switches that are. `areTogether`: whether
+   *  several may be. One that is `missing` cannot be turned here. */
+  show(switches, chosen, turned, areTogether) {
+    if (!this.drawn.differs("all", JSON.stringify([switches, chosen, turned, areTogether]))) return;
+    const { holder } = this;
+    const isFirst = ({ name }) => ALWAYS.includes(name) || name === chosen;
+    const isTurned = ({ name }) => turned.some((other) => other.name === name);
+    const others = switches.filter((one) => !isFirst(one));
+    const wasOpen = holder.querySelector("details")?.open || others.some(isTurned);
+    const made = (one) => this.made(one, one.on !== isTurned(one));
     const focused = document.activeElement?.dataset.testid;
     const undo = turned.length > 0 && button("undo", () => this.turn(null), { class: "plain" }, "Undo");
     const none = areTogether ? "" : "One change at a time.";
     const words = [none, `${TRAINED} this change.`, `${TRAINED} these changes.`];
-    this.holder.replaceChildren(
+    const more = element("details", { open: wasOpen }, element("summary", {}, "More changes"), ...others.map(made));
+    holder.replaceChildren(
       element("p", { class: "what" }, element("strong", {}, "What if …"), " ", undo || null),
-      ...made,
+      ...switches.filter(isFirst).map(made),
+      ...(others.length ? [more] : []),
       element("p", { class: "quiet" }, words[Math.min(turned.length, 2)]),
     );
-    this.holder.querySelector(`[data-testid="${focused}"]`)?.focus();
+    holder.querySelector(`[data-testid="${focused}"]`)?.focus();
+  }
+
+  made({ name, label, missing = "", ...one }, isOn) {
+    const state = { role: "switch", class: "switch", "aria-checked": String(isOn), disabled: Boolean(missing), title: missing };
+    return button(`switch-${name}`, () => this.turn({ name, label, ...one }), state, span("knob"), label);
   }
 }

@@ -26,7 +26,7 @@ export class Walk extends SentencePage {
     this.shown = run;
     this.part("tokens").replaceChildren(...listed("", run.tokens), ...listed("Translation", run.targets));
     this.part("next").replaceChildren(...outcomeOf(run, "full"));
-    this.picture.show(run, choice, this.sentence.title);
+    this.picture.show(run, choice, { about: this.sentence.title });
     this.tell(this.picture.choice);
     this.mark();
   }
