@@ -1,4 +1,4 @@
-"""The pictures of the README: the mask is lifted on Explore and comes back, and the screen while it is lifted.
+"""The pictures of the README: on Explore the mask is lifted and comes back; the screen while it is lifted.
 
 `python -m tools.moving_picture` writes docs/moving.webp and docs/explore.png.
 """
