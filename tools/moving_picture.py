@@ -32,7 +32,10 @@ STUB = """() => {
         for (const task of tasks) task(now);
     };
 }"""
-STEP, PASSING = 35, 50  # milliseconds of the page from one picture to the next, and how long each is seen
+STEP, PASSING = (
+    35,
+    50,
+)  # milliseconds of the page from one picture to the next, and how long each is seen
 BEFORE, AFTER, END = 1000, 1500, 450  # milliseconds of what is read
 
 

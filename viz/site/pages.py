@@ -245,9 +245,7 @@ def _readers(site: RecordedSite) -> str:
 
 
 def _explore(site: RecordedSite) -> str:
-    return filled(
-        "explore.html", title=escape(site.course.title), choice=_choice(site, "explore")
-    )
+    return filled("explore.html", title=escape(site.course.title), choice=_choice(site, "explore"))
 
 
 def _walk(site: RecordedSite) -> str:
