@@ -1,4 +1,4 @@
-"""The pictures of the README: the mask is lifted on Explore and comes back, and the screen while it is lifted.
+"""The pictures of the README: the mask is lifted on Explore and comes back, and that screen without it.
 
 `python -m tools.moving_picture` writes docs/moving.webp and docs/explore.png.
 """

@@ -31,11 +31,12 @@ INTERVENTIONS = {
     "mask": Intervention(mask="none"),
     "scale": Intervention(scale=1.0),
     "positions": Intervention(positions=False),
+    "decoder.1.self-7": Intervention(ablated=frozenset({("decoder.1.self", 7)})),
 }
 HOSTILE = "</script><script>alert(1)</script><!--<script> \" onload='alert(2)' & é"
 LARGEST_PAGE, LARGEST_SITE = (
     1_500_000,
-    15_000_000,
+    17_000_000,
 )  # bytes, without the data of sentences; without models
 LARGEST_FIRST = 800_000  # bytes that a first picture waits for
 LARGEST_WITH_MODELS = 45_000_000
