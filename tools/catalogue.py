@@ -46,7 +46,7 @@ def goals() -> Iterator[Goal]:
         for page in pages:
             to = f"/{page.address}"
             yield Goal("Page", page.title, to, page.line, f"{place} {page.station} {page.heading}")
-            for view in page.views if page.file != FILE_OF_EXPERIMENTS else ():
+            for view in page.variants if page.file != FILE_OF_EXPERIMENTS else ():
                 link = f"{to}?{urlencode({'show': view})}"
                 about = " ".join(one.words for one in asked if link in one.links)
                 yield Goal("View", view, link, page.title, about)

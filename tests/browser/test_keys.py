@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import wait_until_settled
@@ -168,19 +167,3 @@ def test_the_lecture_view_shows_the_picture_in_letters_for_a_class(
     assert chart["x"] + chart["width"] <= 1440
     page.get_by_test_id("leave-lecture").click()
     expect(page.get_by_role("heading", name="Prediction")).to_be_visible()
-
-
-@pytest.mark.walk
-def test_the_lecture_view_draws_a_picture_that_scrolls_as_wide_as_it_has_to_be(
-    open_page: Callable[..., Page],
-) -> None:
-    page = listening(open_page("/prediction", show="Layer by layer"))
-    picture = page.locator(".st-key-prediction-lens-table")
-    drawn = picture.locator(".main-svg").first
-    expect(drawn).to_be_visible()
-    wait_until_settled(page)
-    least = round(picture.evaluate("one => parseFloat(getComputedStyle(one).minWidth)"))
-    assert least > 900
-    page.get_by_test_id("lecture").click()
-    close = "|".join(str(least + more) for more in (-1, 0, 1))
-    expect(drawn).to_have_attribute("width", re.compile(rf"^({close})(\.\d+)?$"))

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.controls import show
 from tests.legible import PICTURE, STILL
-from viz.state.navigation import PLACES
+from viz.state.navigation import HOME, PAGES, PLACES
 
 RANKS, THINGS = 2, 20
 SMALLEST = 13  # pixels of letters
@@ -210,3 +210,51 @@ def test_the_walk_has_one_link_to_each_of_its_pages(
         link.split("?")[0] for link in links.evaluate_all("all => all.map((one) => one.pathname)")
     ]
     assert sorted(there) == sorted(f"/{entry.address}" for entry in PLACES["Walk"])
+
+
+# The letters that are seen and the smaller side of the largest picture, also within components.
+SEEN = """() => {
+    let letters = 0, largest = 0;
+    const look = (root) => {
+        for (const one of root.querySelectorAll("*")) {
+            if (one.shadowRoot) look(one.shadowRoot);
+            const box = one.getBoundingClientRect();
+            const isShown = one.checkVisibility({ visibilityProperty: true });
+            const isOut = box.width <= 1 || box.top >= innerHeight;
+            if (!isShown || isOut || one.matches("style, script")) continue;
+            const texts = [...one.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE);
+            letters += texts.reduce((sum, { data }) => sum + data.trim().length, 0);
+            const isPicture = one.matches(".js-plotly-plot, canvas, svg, table");
+            if (isPicture) largest = Math.max(largest, Math.min(box.width, box.height));
+        }
+    };
+    look(document.querySelector(".stMain"));
+    return { letters, largest };
+}"""
+
+
+@pytest.mark.walk
+def test_each_line_of_the_frame_has_one_height_and_no_screen_is_blank_for_a_class(
+    open_page: Callable[..., Page], subtests: pytest.Subtests
+) -> None:
+    heights: dict[str, set[int]] = {"bar": set(), "title": set()}
+    for entry in (one for one in PAGES if one.file != HOME):
+        with subtests.test(page=entry.address):
+            page = open_page(f"/{entry.address}")
+            for name, part in (
+                ("bar", page.get_by_role("textbox", name="Your sentence")),
+                ("title", page.get_by_role("heading", level=1)),
+            ):
+                box = part.bounding_box()
+                assert box is not None
+                middle = box["y"] + box["height"] / 2
+                both_stacks = entry.address == "encoder_decoder"  # its map has two lines
+                if not (name == "title" and both_stacks):
+                    heights[name].add(round(middle))
+            page.keyboard.press("p")
+            page.evaluate(STILL)
+            seen = page.evaluate(SEEN)
+            assert seen["letters"] > 250 or seen["largest"] > 250
+    for name, found in heights.items():
+        with subtests.test(line=name):
+            assert max(found) - min(found) <= 8, sorted(found)

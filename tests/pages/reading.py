@@ -82,7 +82,7 @@ def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
 
 def drawers(app: AppTest) -> Iterator[tuple[str, AppTest]]:
     """Those of Explore, by name; none on another page."""
-    for drawer in entry(HOME).views if app.session_state["page"] == HOME else ():
+    for drawer in entry(HOME).variants if app.session_state["page"] == HOME else ():
         app.query_params["show"] = drawer
         app.run()
         assert not app.exception

@@ -203,14 +203,14 @@ def test_every_view_is_drawn_and_what_it_prints_is_true(page: str, model: str, t
     listed = next(entry for entry in PAGES if PurePath(entry.file).stem == page)
     for view, app in views(page, **given):
         offered = {option for control in shows(app) for option in control.options}
-        if not offered <= set(listed.views):  # the search lists them
-            wrong["listed"] = sorted(offered - set(listed.views))
+        if not offered <= set(listed.variants):  # the search lists them
+            wrong["listed"] = sorted(offered - set(listed.variants))
         if (
             model == "house-gpt"
             and page not in ("encoder_decoder", "home")  # whose views are drawers
-            and set(listed.views) - offered - OF_SOME
+            and set(listed.variants) - offered - OF_SOME
         ):
-            wrong["not offered"] = sorted(set(listed.views) - offered - OF_SOME)
+            wrong["not offered"] = sorted(set(listed.variants) - offered - OF_SOME)
         words = said(app)
         found, count = troubles(app, alone=text == "a")
         worked += count

@@ -141,7 +141,7 @@ def test_every_view_of_a_long_text_is_bounded(kind: str, page: str) -> None:
     app = opened(kind, page, **({} if own else {"target": " ".join(words(TOKENS - 2))}))
     (row,) = shows(app) or [None]
     views = row.options if row else []
-    for show in entry(HOME).views if page == "home" else ():  # its drawers
+    for show in entry(HOME).variants if page == "home" else ():  # its drawers
         app = opened(kind, page, show=show, scale="1.0")
         if show == "Carries":
             chosen(app, *WITHIN[show])

@@ -96,6 +96,6 @@ def test_a_link_puts_its_claim_first() -> None:
 def test_each_claim_leads_to_a_view_that_is_there() -> None:
     for claim in claims().values():
         page, parameters = read_address(claim.link)
-        assert "show" not in parameters or parameters["show"] in page.views, claim.name
+        assert "show" not in parameters or parameters["show"] in page.variants, claim.name
         _, problems = from_link(parameters)
         assert not problems, claim.name

@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Button
 
-from tests.pages.reading import named, said, visit
+from tests.pages.reading import control, named, said, visit
 from viz.state.navigation import HOME, entry
 from viz.tour.card import MINUTES
 from viz.tour.steps import TEXT, TOUR_STEPS, UNFINISHED
@@ -76,8 +76,10 @@ def test_the_picture_and_its_switches_stand_beside_every_step(subtests: pytest.S
             view = {name: str(value) for name, value in step.opens.items()}
             app = visit(step.page, tour=step.name, **view)
             assert step.title in " ".join(headings(app))
-            assert pictures(app) > 0
-            if step.page == HOME:
+            if step.page != HOME:
+                assert control(app, "Show").value
+            else:
+                assert pictures(app) > 0
                 switches = {one.key for one in app.toggle}
                 assert {"hero-mask", "hero-scaled", "hero-head"} <= switches
 

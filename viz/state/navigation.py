@@ -25,17 +25,17 @@ HOME = "pages/home.py"
 class PageEntry:
     """A page's file, its name in the menu, and one line on where it stands in the whole picture.
 
-    views: their names, as links say them (`show`), where it has several; some need a model of their kind.
-    station: its name among the pages of its place, where that is another one. reads: whether it runs a model
-    on the sentence. lends: whether it may open another sentence and model than the visitor's. has_beats:
-    whether it shows the same with tiny numbers too.
+    variants: the names of its pictures, as links say them (`show`), where it has several; some need a model
+    of their kind. station: its name among the pages of its place, where that is another one. reads: whether
+    it runs a model on the sentence. lends: whether it may open another sentence and model than the visitor's.
+    has_beats: whether it shows the same with tiny numbers too.
     """
 
     file: str
     title: str
     line: str
     heading: str = ""  # above the page, where it is not the title
-    views: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     station: str = ""
     reads: bool = True
     lends: bool = False
@@ -54,7 +54,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Explore",
             "See a transformer read your sentence: every number is its own, and checked.",
             "The attention visualizer",
-            views=("Why?", "Carries", "Changed", "More changes"),  # its drawers
+            variants=("Why?", "Carries", "Changed", "More changes"),  # its drawers
             has_beats=False,
         ),
     ),
@@ -63,19 +63,19 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/tokens.py",
             "Tokens",
             "From letters to tokens and their ids: what the model reads.",
-            views=("Tokens", "Step by step", "Two tokenizers", "As a chat"),
+            variants=("Tokens", "Step by step", "Two tokenizers", "As a chat"),
         ),
         PageEntry(
             "pages/vectors.py",
             "Vectors",
             "The vector that each token starts with, and what its sentence makes of it.",
-            views=("Look-up", "Nearest tokens", "Two sentences"),
+            variants=("Look-up", "Nearest tokens", "Two sentences"),
         ),
         PageEntry(
             "pages/positions.py",
             "Positions",
             "How a model knows which token comes first, and what it loses without positions.",
-            views=(
+            variants=(
                 "Word order",
                 "The table",
                 "How alike",
@@ -93,33 +93,33 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/feed_forward.py",
             "Feed-forward",
             "What happens to each token's vector alone.",
-            views=("Experts", "Neurons", "On the curve"),
+            variants=("Experts", "Neurons", "On the curve"),
         ),
         PageEntry(
             "pages/stream.py",
             "Stream",
             "What every sub-layer adds to a token's vector, and what the model would say after each.",
             "Residual stream",
-            views=("Layer by layer", "Contributions"),
+            variants=("Layer by layer", "Contributions"),
         ),
         PageEntry(
             "pages/prediction.py",
             "Next token",
             "From the last state of the stream to a probability for every token.",
-            views=("The next token", "Which tokens made it?"),
+            variants=("The next token", "Which tokens made it?"),
         ),
         PageEntry(
             "pages/writing.py",
             "Writing",
             "Token by token, each with a share of luck, and with what is kept of those before.",
-            views=("Token by token", "KV cache"),
+            variants=("Token by token", "KV cache"),
         ),
         PageEntry(
             "pages/encoder_decoder.py",
             "Translation",
             "One stack reads a sentence, the other writes it in French, word by word.",
             lends=True,
-            views=("Translate", "Alignment", "Three attentions", "Your own French"),
+            variants=("Translate", "Alignment", "Three attentions", "Your own French"),
         ),
         PageEntry(
             "pages/model_as_code.py",
@@ -136,7 +136,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "What each head attends to, what it writes, and what the model loses without it.",
             "All heads",
             station="All",
-            views=(
+            variants=(
                 "Maps",
                 "Pattern",
                 "Word to word",
@@ -152,14 +152,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "One head",
             "What one head attends to, its job with the evidence, its matrices, and how it is joined.",
             station="One",
-            views=("Map", "Matrices", "Joined"),
+            variants=("Map", "Matrices", "Joined"),
             has_beats=False,
         ),
         PageEntry(
             "pages/compare.py",
             "Compare",
             "Two maps side by side: two sentences, two models, before and after training, a head and a mean.",
-            views=("Two sentences", "Two models", "Averages", "Untrained", "Two runs"),
+            variants=("Two sentences", "Two models", "Averages", "Untrained", "Two runs"),
             has_beats=False,
         ),
         PageEntry(
@@ -176,7 +176,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "A question, your guess, and what the model answers.",
             "What if …? Guess first",
             has_beats=False,
-            views=(
+            variants=(
                 "All",
                 "No mask",
                 "No scaling",
@@ -216,7 +216,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/library.py",
             "Library",
             "Questions with their answers, terms and examples, each with a picture and the way to see it.",
-            views=("All", "Questions", "Terms", "Examples"),
+            variants=("All", "Questions", "Terms", "Examples"),
             reads=False,
             has_beats=False,
         ),
@@ -225,7 +225,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Worked examples",
             "Every calculation, step by step, with numbers that you can change.",
             station="Worked",
-            views=("Step by step", "Code that fails", "Errata"),
+            variants=("Step by step", "Code that fails", "Errata"),
             reads=False,
             has_beats=False,
         ),
@@ -244,7 +244,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "Teach",
             "A lesson of 90 minutes, exercises with other numbers for each pupil, one link for all.",
             has_beats=False,
-            views=("Lesson", "Exercises", "Share"),
+            variants=("Lesson", "Exercises", "Share"),
         ),
     ),
 }
@@ -315,13 +315,11 @@ def menu() -> None:
 
 
 def stations(file: str) -> None:
-    """The pages of this one's place, where it has several. Those of the walk are the blocks of its map."""
+    """The pages of this one's place. Those of the walk are the blocks of its map; Explore stands alone."""
     pages = _beside(file)
-    if len(pages) > 1 and pages != PLACES["Walk"]:
+    if pages != PLACES["Walk"] and file != HOME:
         links = "".join(html_link(page.file, page.station or page.title) for page in pages)
         st.html(f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>')
-    elif len(pages) == 1 and file != HOME:
-        st.html('<i class="stations"></i>')  # the title stands where it stands on other pages
 
 
 def _beside(file: str) -> tuple[PageEntry, ...]:

@@ -94,7 +94,7 @@ def elsewhere() -> None:
     known = progress()
     if not known.under_way or known.step is None or _here(known):
         return
-    with _beside():
+    with _beside("tour-elsewhere"):
         _head(known, known.step)
         st.markdown(f"It continues on the page “{entry(known.step.page).title}”.")
         with st.container(horizontal=True, gap="small"):
@@ -121,10 +121,10 @@ def card(look: "Look | None") -> None:
                 _step(known, known.step, look)
 
 
-def _beside() -> "DeltaGenerator":
+def _beside(key: str = "tour") -> "DeltaGenerator":
     """Where the card stands: below the menu, and on a phone below the page."""
     st.html(f"<style>{_STYLE.read_text(encoding='utf-8')}</style>")
-    return st.container(key="tour", gap="small")
+    return st.container(key=key, gap="small")
 
 
 def _head(known: TourState, step: TourStep) -> None:

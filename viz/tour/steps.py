@@ -145,12 +145,12 @@ def largest_then_output(moment: Moment) -> str | None:
     looking = token_name(moment.trace.queries_of(attention)[query], query)
     chosen = token_name(moment.trace.keys_of(attention)[key], key)
     click = "Go back to “weights” and click" if view.stage == "output" else "Click"
-    if len(open_keys(attention, query, head)) < 2:
-        return f"The row of {looking} has only one cell. {click} in another row."
+    if query != attention.query.shape[1] - 1:
+        return f"This is the row of {looking}. {click} in the last row."
     if row[key] < row.max():
         return (
             f"In the row of {looking}, {chosen} has {row[key]:.3f}, and another token has more. "
-            f"{click} the largest weight of a row."
+            f"{click} the largest weight of the row."
         )
     if view.stage == "weights":
         return f"Right: in the row of {looking}, {chosen} has the most, {row[key]:.3f}. Choose “output”."
@@ -289,12 +289,12 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "weights",
         "Weights and output",
         HOME,
-        "Above the map choose “weights” and click the largest weight of a row. Then choose “output”.",
+        "Above the map choose “weights” and click the largest weight of the last row. Then choose “output”.",
         "The softmax turns a row of scores into weights that sum to 1. A row of the output is the sum of the "
         "values, each times its weight: the row now carries what the token has read.",
         "Weights sum to 1 in each row; the output is the weighted sum of the values.",
         largest_then_output,
-        {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": _LAST, "key": _LAST},
+        {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": 5, "key": 5},
     ),
     TourStep(
         "heads",

@@ -14,7 +14,7 @@ from viz.explorer import Selection
 from viz.explorer.message import Hero
 
 FREE = record(6, kind="self")  # the same vectors without a mask
-HEAD, SWITCH, STEP = 120, 350, 50  # milliseconds
+HEAD, LONGEST_SWITCH, STEP = 120, 700, 50  # milliseconds
 # Frames come only when a test asks for one, at the moment that it says.
 STUB = """() => {
     const waiting = new Map();
@@ -181,14 +181,36 @@ def test_another_head_fades_in_and_no_step_is_longer_than_its_bound(moving: Stag
     assert moving.page.evaluate("window.frame(36000)") == 0  # nothing goes on
 
 
-def test_a_switch_goes_from_before_to_after(moving: Stage) -> None:
-    moving.send(record(6), hero=HERO)
+def edge(stage: Stage) -> list[float]:
+    """Where the older picture begins in each row, from its left, in pixels of the figure."""
+    path = fade(stage).evaluate("one => one.style.clipPath")
+    points = [float(point.split()[0].removesuffix("px")) for point in path[8:-1].split(",")]
+    return points[1:-1:2]
+
+
+@pytest.mark.parametrize("lifts", [True, False])
+def test_the_hatch_rolls_along_the_diagonal_and_the_title_comes_last(
+    moving: Stage, lifts: bool
+) -> None:
+    before, after = (record(6), FREE) if lifts else (FREE, record(6))
+    moving.send(before, hero=HERO, run="before")
+    title = moving.part("headline").text_content()
     moving.page.evaluate(STUB)
-    moving.post(FREE, baseline=record(6), run="switched", hero=HERO)
-    frames(moving, 0, *(n * 1_000 for n in range(1, SWITCH // STEP)))
-    expect(fade(moving)).to_be_visible()
-    frames(moving, SWITCH * 1_000)
+    moving.post(after, baseline=before, run="switched", hero=HERO)
+    frames(moving, 0)
+    places = []
+    for n in range(1, 4):
+        frames(moving, n * 1_000)  # however late a frame comes, it counts as one step
+        places.append(edge(moving))
+        assert sorted(places[-1], reverse=True) == places[-1]  # along the diagonal
+        expect(moving.part("headline")).to_have_text(str(title))
+    gone = np.diff(places, axis=0)
+    assert ((gone >= 0) if lifts else (gone <= 0)).all()
+    assert gone.any()
+    frames(moving, *(n * 1_000 for n in range(4, LONGEST_SWITCH // STEP + 1)))
     expect(fade(moving)).to_be_hidden()
+    expect(moving.part("headline")).to_contain_text("No mask")
+    assert moving.page.evaluate("window.frame(1e6)") == 0  # nothing goes on
 
 
 def test_nothing_moves_for_a_reader_who_wants_that(moving: Stage) -> None:
@@ -239,9 +261,43 @@ def test_full_detail_is_kept_by_the_browser_and_told_to_python(stage: Stage) -> 
     stage.page.evaluate("document.cookie = 'attention-detail=; max-age=0'")
     stage.send(record(6), hero=HERO)
     expect(stage.part("stages").get_by_role("radio")).to_have_count(8)
-    expect(stage.part("check")).to_be_visible()
-    expect(stage.part("formula")).to_be_visible()
-    expect(stage.part("how")).to_be_hidden()
+
+
+def test_the_check_the_files_the_table_and_the_code_stand_behind_one_button(stage: Stage) -> None:
+    stage.send(record(6), hero=HERO)
+    for part in ("check", "save-png", "table", "code"):
+        expect(stage.part(part)).to_be_hidden()
+    stage.part("more").click()
+    for part in ("check", "save-png"):
+        expect(stage.part(part)).to_be_visible()
+    for part in ("table", "code"):
+        stage.part(f"open-{part}").click()
+        expect(stage.part(part)).to_be_visible()
+    stage.part("more").press("Escape")
+    expect(stage.part("check")).to_be_hidden()
+    stage.part("more").click()
+    stage.part("open-code").click()  # this browser keeps what was chosen
+    expect(stage.part("code")).to_be_hidden()
+
+
+def test_the_large_number_is_the_cells_and_says_what_it_was(stage: Stage) -> None:
+    stage.send(record(6), hero=HERO)
+    stage.send(FREE, baseline=record(6), run="switched", hero=HERO)
+    query, key = (int(stage.root.get_attribute(f"data-{name}") or 0) for name in ("query", "key"))
+    assert key > query  # among those that were hidden
+    gain = np.triu(FREE.weights(0), 1)
+    assert (query, key) == np.unravel_index(int(gain.argmax()), gain.shape)
+    expect(stage.part("now-number")).to_have_text(f"{gain.max():.4f}")
+    expect(stage.part("now")).to_contain_text("hidden before")
+    stage.send(record(6), run="back", hero=HERO)
+    stage.expect_cell(query=3, key=1)  # where it was before the switch
+
+
+def test_a_row_that_the_reader_chose_stays_after_a_switch(stage: Stage) -> None:
+    stage.send(record(6), hero=HERO)
+    stage.part("column-2").click()
+    stage.send(FREE, baseline=record(6), run="switched", hero=HERO)
+    stage.expect_cell(query=2, key=3 + int(FREE.weights(0)[2, 3:].argmax()))
 
 
 def test_a_box_drawn_over_the_map_shows_its_cells_larger_until_escape(stage: Stage) -> None:

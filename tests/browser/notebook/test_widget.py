@@ -85,7 +85,8 @@ def test_the_numbers_in_the_page_are_the_traces_own(
 ) -> None:
     notebook = open_notebook()
     explorer = notebook.show(show(trace, place=PLACE, head=6, stage="scores"))
-    explorer.get_by_test_id("table").locator("summary").click()
+    explorer.get_by_test_id("more").click()
+    explorer.get_by_test_id("open-table").click()
     rows = explorer.get_by_test_id("table").locator("tbody tr")
     attention = trace.find(PLACE)
     for stage in ("scores", "weights", "query", "output"):

@@ -104,6 +104,13 @@ def class_at(address: str, port: int, log: Path) -> Iterator[None]:
         process.wait(30)
 
 
+def links_of(log: Path) -> tuple[str, str]:
+    """What a class prints: the link with which pupils join it, and that of whoever leads it."""
+    told = [word for word in log.read_text("utf-8").split() if word.startswith("http://")]
+    joined, led = (next(word for word in told if f"{name}=" in word) for name in (JOIN, LEAD))
+    return joined, led
+
+
 def status(address: str, port: int, path: str, host: str) -> int:
     """What a request is answered; 0 where nobody listens."""
     with suppress(OSError), closing(HTTPConnection(address, port, timeout=10)) as connection:
@@ -126,8 +133,7 @@ def test_a_class_is_reached_at_its_address_by_its_name_and_in_no_other_way(tmp_p
         ):
             assert status(address, port, "/", host) == answer
         assert status("127.0.0.1", port, "/", f"{address}:{port}") == 0
-        told = [word for word in log.read_text("utf-8").split() if word.startswith("http://")]
-        joined, led = (next(word for word in told if f"{name}=" in word) for name in (JOIN, LEAD))
+        joined, led = links_of(log)
         assert urlsplit(joined).netloc == urlsplit(led).netloc == f"{address}:{port}"
         code, _, key = parse_qs(urlsplit(led).query)[LEAD][0].partition(".")
         assert parse_qs(urlsplit(joined).query)[JOIN] == [code]

@@ -101,13 +101,13 @@ def test_an_earlier_address_opens_a_screen_that_is_there(page: str, show: str) -
     new = new_address(page, said)
     path, parameters = new or (page, said)
     entry = next(entry for entry in navigation.PAGES if entry.address == path)
-    assert parameters.get("show", "") in ("", *entry.views)
+    assert parameters.get("show", "") in ("", *entry.variants)
     assert parameters["text"] == "A & B"
     assert new_address(path, parameters) is None
 
 
 def test_no_screen_is_reached_by_a_former_address_alone() -> None:
-    now = {(page.address, show) for page in navigation.PAGES for show in ("", *page.views)}
+    now = {(page.address, show) for page in navigation.PAGES for show in ("", *page.variants)}
     assert not now & set(moved())
 
 

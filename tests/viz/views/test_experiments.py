@@ -9,13 +9,13 @@ from viz.views.experiments.guesses import QUESTIONS
 def test_every_card_opens_its_own_experiment() -> None:
     (page,) = (page for page in PAGES if page.file == FILE)
     shows = [one.show for one in experiments()]
-    assert sorted(shows) == sorted(page.views[1:])
+    assert sorted(shows) == sorted(page.variants[1:])
     assert len({one.question for one in experiments()}) == len(shows)
     for one in experiments():
         opened, parameters = read_address(one.link)
         assert (opened, named(parameters["show"])) == (page, one)
     assert cards().count("<img") == len(shows)
-    assert named(page.views[0]) is None
+    assert named(page.variants[0]) is None
 
 
 def test_what_asks_for_a_guess_has_an_answer_and_an_example() -> None:

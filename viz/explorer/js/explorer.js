@@ -90,7 +90,7 @@ export class Explorer {
    *  chosen under this one: the place was then mounted anew before Python heard of it, so it is told again. */
   adopt({ selection, revision }) {
     const { state } = this;
-    if (state.revision !== revision) Object.assign(state, selection, { revision, window: null });
+    if (state.revision !== revision) Object.assign(state, selection, { revision, window: null, left: null });
     if (REPORTED.some((field) => state[field] !== selection[field])) this.report();
   }
 

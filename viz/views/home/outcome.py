@@ -113,7 +113,9 @@ def outcome(look: Look, hero: Hero) -> None:
 def _large(name: str, was: str | None, now: str, meaning: str) -> None:
     """The number that a change moves: what it was, then what it is, large."""
     before = "" if was is None else f'<span class="was">{html.escape(was)} → </span>'
-    runs = "" if was is None else f' data-was="{html.escape(was)}"'  # the explorer lets it run from there
+    runs = (
+        "" if was is None else f' data-was="{html.escape(was)}"'
+    )  # the explorer lets it run from there
     kind = "" if was is None else " moved"
     st.html(
         f'<p class="outcome large{kind}" title="{meaning}"><small>{name}</small>'

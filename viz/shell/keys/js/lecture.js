@@ -1,6 +1,8 @@
 // The lecture view: the picture, its readout and the strip, large enough for a class. lecture.css hides the rest
 // of the page; the explorer hides its own and takes the steps of the arrow keys (lecture.js there).
 
+import { drawnLarger } from "../../../explorer/js/elements.js";
+
 const STEPS = {
   ArrowLeft: { stage: -1 },
   ArrowRight: { stage: 1 },
@@ -17,9 +19,24 @@ const CELLS = {
 };
 const PICTURE = ".stMain .js-plotly-plot";
 
+/** Streamlit measures a chart's room on the screen, where everything is larger, and draws in pixels of the page: it
+ *  would be drawn taller than its place. How wide its place is, lecture.css says. */
+function measureCharts() {
+  const { prototype } = Element;
+  const measure = prototype.getBoundingClientRect;
+  if (measure.isOfLecture) return; // the component is mounted anew, its script is not the first
+  prototype.getBoundingClientRect = function () {
+    const box = measure.call(this);
+    if (!this.classList.contains("stPlotlyChart")) return box;
+    return new DOMRect(box.x, box.y, box.width, box.height / drawnLarger());
+  };
+  prototype.getBoundingClientRect.isOfLecture = true;
+}
+
 export class Lecture {
   /** `button` opens and closes the view, `leave` is the way back while all else is hidden. */
   constructor(button, leave) {
+    measureCharts();
     Object.assign(this, { button, bar: leave });
     button.onclick = () => this.toggle();
     leave.firstElementChild.onclick = () => this.leave();
