@@ -352,11 +352,19 @@ def _entered() -> dict[str, View]:
 def carried_link() -> dict[str, str]:
     """What a link to another page carries of the view, so that arriving there adds one entry to the
     browser's history and a new tab opens on the same view. Nothing where the text is long."""
-    parameters = to_link(replace(current(), show=""))
+    parameters = _without_waiting_cell(to_link(replace(current(), show="")))
     if sum(map(len, parameters.values())) > _CARRIED_LIMIT:
         parameters = {}
     url.tell(_CARRIED, parameters)
     return parameters
+
+
+def _without_waiting_cell(link: dict[str, str]) -> dict[str, str]:
+    """A link from a page that reads nothing, where the cell is still to be chosen, leaves that to whoever
+    opens it."""
+    if _WAITS not in st.session_state:
+        return link
+    return {name: value for name, value in link.items() if name not in ("query", "key")}
 
 
 def write_link() -> None:
@@ -364,7 +372,7 @@ def write_link() -> None:
     view = current()
     if view.show == st.session_state.get(_FIRST):
         view = replace(view, show="")
-    url.tell(_LINK, short_link(view)[0], PARAMETERS)
+    url.tell(_LINK, _without_waiting_cell(short_link(view)[0]), PARAMETERS)
     url.put_right()
 
 
