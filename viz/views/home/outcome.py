@@ -10,7 +10,6 @@ import streamlit as st
 
 from model.analysis.tokens.prediction import expectation
 from model.nn.places import Head
-from model.profile.shipped import profile_of
 from model.trace.trace import Trace
 from viz.explorer.hero import hero
 from viz.explorer.message import Hero
@@ -61,6 +60,8 @@ def ways(view: View) -> dict[str, str]:
 def job_of(model: "Model", head: Head) -> str:
     """What a head does over the shipped corpus, with the evidence; "" where no profile of these weights says
     it."""
+    from model.profile.shipped import profile_of  # imports torch
+
     profile = profile_of(model)
     if profile is None:
         return ""
