@@ -97,7 +97,7 @@ LINKS: dict[str, dict[str, str]] = {
     "of other pages": {"example": "<b>hx</b>", "step": "1e9", "term": "**hx**", "tour": "x"},
 }  # fmt: skip
 REPOSITORY = Path(__file__).resolve().parents[2]
-FILES = ("pages/home.py", "pages/laboratory.py", "pages/all_heads.py", "pages/positions.py")
+FILES = ("pages/home.py", "pages/experiments.py", "pages/all_heads.py", "pages/positions.py")
 
 
 def test_a_page_opens_on_any_link(subtests: pytest.Subtests) -> None:

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.nn.intervention import Intervention
 from tests.pages.reading import named, press, visit
+from viz.tour.steps import TOUR_STEPS
 
 
 def asked_late(app: AppTest, **link: str) -> AppTest:
@@ -51,15 +52,22 @@ def test_a_link_that_was_never_written_is_taken_at_once() -> None:
     assert app.query_params["head"] == "2"
 
 
+def open_step(app: AppTest) -> str:
+    """The title of the tour's open step."""
+    (heading,) = [one.value for one in app.subheader if " of " in one.value]
+    return heading.partition(": ")[2]
+
+
 def test_a_late_request_does_not_take_the_tour_back() -> None:
     app = visit("pages/home.py", tour="scaling", place="decoder.0.self", head="3")
-    press(app, "Skip this step")
+    press(app, "Skip")
+    at = [step.name for step in TOUR_STEPS].index("mask")
     assert app.query_params["tour"] == "mask"
     asked_late(app, tour="scaling")
     assert app.query_params["tour"] == "mask"
-    assert any("The mask" in box.label for box in app.expander)
+    assert open_step(app) == TOUR_STEPS[at].title
     asked_late(app, tour="weights")
-    assert any("Weights and output" in box.label for box in app.expander)
+    assert open_step(app) == TOUR_STEPS[at + 1].title
 
 
 MASK = "hero-mask"

@@ -37,7 +37,7 @@ def test_each_line_that_computes_leads_to_the_page_with_its_numbers() -> None:
         assert parse_qs(address.query)["place"] == ["decoder.2.self"]
         assert parse_qs(address.query)["text"] == [TEXTS["house-gpt"]]
     assert led["norm"] == "/layer_norm"
-    assert led["attention"] == "/?stage=query"
+    assert led["attention"] == "/"
     assert led["logits"] == "/prediction"
     (scores,) = [link for _, link, code in links if code.startswith("scores =")]
     assert "stage=scores" in scores

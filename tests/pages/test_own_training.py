@@ -49,17 +49,8 @@ def dropped(app: AppTest, name: str = "mine.safetensors", content: bytes | None 
     return app
 
 
-def two_runs_page() -> None:
-    from viz.shell import page
-    from viz.shell.panel import draw_view
-    from viz.views.training.views import two_runs
-
-    page.open_page("pages/training.py")
-    draw_view(two_runs)
-
-
 def two_runs() -> AppTest:
-    return AppTest.from_function(two_runs_page, default_timeout=120).run()
+    return visit("compare", show="Two runs")
 
 
 def players(app: AppTest) -> list[dict[str, Any]]:
@@ -115,7 +106,7 @@ def test_its_first_step_stands_beside_its_last() -> None:
 
 
 def test_two_runs_stand_side_by_side_under_one_slider() -> None:
-    app = visit("compare", show="Two runs")
+    app = two_runs()
     assert [one["key"] for one in players(app)] == ["induction", "stories"]
     assert all(one["together"] for one in players(app))
     dropped(app)

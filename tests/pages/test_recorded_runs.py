@@ -119,7 +119,7 @@ def test_the_numbers_are_those_of_the_live_model(files: dict[str, Path]) -> None
 
 def test_the_box_has_the_recorded_text_and_takes_no_other(files: dict[str, Path]) -> None:
     app = opened(
-        "attention",
+        "home",
         files["house-gpt"],
         text="another text",
         scale="1.0",

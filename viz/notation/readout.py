@@ -52,10 +52,11 @@ def readout(
 def _score_and_scaled(attention: Attention, score: str, scaled: str) -> str:
     """An equation, where the printed numbers are one; else both numbers by their names."""
     factor = _factor(attention)
-    if not set("e∞") & set(score + scaled):
+    if not set("e∞") & set(score + scaled + factor):
         digits = len(scaled.partition(".")[2])
-        product, printed = (float(text.replace("−", "-")) for text in (score, scaled))
-        if f"{product * attention.scale:.{digits}f}" == f"{printed:.{digits}f}":
+        given, made = _number(score), _number(scaled)
+        by = attention.query.shape[-1] ** -0.5 if "√" in factor else _number(factor[2:])
+        if f"{given * by:.{digits}f}" == f"{made:.{digits}f}":
             return f"score {score} {factor} = {scaled}"
     return f"score {score}, scaled ({factor}) {scaled}"
 
@@ -67,6 +68,10 @@ def _factor(attention: Attention) -> str:
     if attention.scale == 1:
         return "× 1"
     return f"÷ √{width}" if divides else f"× {_written(attention.scale)}"
+
+
+def _number(written: str) -> float:
+    return float(written.replace("−", "-"))
 
 
 def _written(value: float) -> str:

@@ -205,8 +205,8 @@ def _model_line(site: RecordedSite, name: str) -> str:
 
 
 def _choice(site: RecordedSite, page: PageName) -> str:
-    """The sentence, which is the reader's to change; below it, in a line, the examples by model, the model that
-    reads it, and what the site is."""
+    """The sentence, which is the reader's to change; below it, in a line, the examples by model, the model
+    that reads it, and what the site is."""
     groups = "".join(
         f'<optgroup label="{escape(site.title(model))}">'
         + "".join(

@@ -25,9 +25,10 @@ export function readoutOf({ layer, derived, cell, queries, keys, written }, head
 function scoreAndScaled(layer, score, scaled) {
   const number = (text) => Number(text.replace("\u2212", "-"));
   const digits = scaled.split(".")[1]?.length ?? 0;
-  const isPlain = !/[e∞–]/.test(score + scaled);
-  const isEquation = isPlain && (number(score) * layer.scale).toFixed(digits) === number(scaled).toFixed(digits);
   const factor = factorOf(layer);
+  const isPlain = !/[e∞–]/.test(score + scaled + factor);
+  const by = factor.includes("√") ? 1 / Math.sqrt(layer.width) : number(factor.slice(2));
+  const isEquation = isPlain && (number(score) * by).toFixed(digits) === number(scaled).toFixed(digits);
   return isEquation ? `score ${score} ${factor} = ${scaled}` : `score ${score}, scaled (${factor}) ${scaled}`;
 }
 
