@@ -13,7 +13,6 @@ from model.nn.places import Head
 from model.trace.trace import Trace
 from viz.explorer.hero import hero
 from viz.explorer.message import Hero
-from viz.notation.head_labels import KIND, given_labels
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed, signed
 from viz.state.intervention_words import change_in_words
@@ -60,7 +59,8 @@ def ways(view: View) -> dict[str, str]:
 def job_of(model: "Model", head: Head) -> str:
     """What a head does over the shipped corpus, with the evidence; "" where no profile of these weights says
     it."""
-    from model.profile.shipped import profile_of  # imports torch
+    from model.profile.shipped import profile_of  # imports torch, as the labels do
+    from viz.notation.head_labels import KIND, given_labels
 
     profile = profile_of(model)
     if profile is None:
