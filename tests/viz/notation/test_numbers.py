@@ -29,7 +29,7 @@ from viz.notation.numbers import (
     signed,
     significant,
 )
-from viz.views.all_heads.compare import ALL, _look_for
+from viz.views.all_heads.averages import ALL, _look_for
 from viz.views.laboratory.effects import _moved_most
 
 
