@@ -203,7 +203,7 @@ export class Drawing {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span, run, head: state.head };
-      const header = received.hero && !this.isSplit ? this.header.height(this.root, labels.key) : 0;
+      const header = received.hero && !this.isSplit ? this.header.height(this.root, layer, labels.key) : 0;
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
       const certificate = { run: saved, view: { place: layer.name, head: state.head, stage: stage.name } };
       const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate };
