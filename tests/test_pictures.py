@@ -12,10 +12,7 @@ from tools.screens import compact
 from viz.notation.theme import QUANTITIES, QuantityName
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PICTURES = (
-    DOCS / "explore.png",
-    *sorted((DOCS / "screens").glob("attention-*.png")),
-)
+PICTURES = (DOCS / "explore.png",)
 NAMES: tuple[QuantityName, ...] = ("query", "key", "value")
 ROUNDING = 2  # of 255
 FEW = 30  # pixels: the stages' small pictures have hundreds of cells

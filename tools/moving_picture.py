@@ -1,4 +1,4 @@
-"""The pictures of the README: on Explore the mask is lifted and comes back; the screen while it is lifted.
+"""The pictures of the README: the mask is lifted on Explore and comes back, and that screen without it.
 
 `python -m tools.moving_picture` writes docs/moving.webp and docs/explore.png.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from bench.chromium import PATIENCE, browsing
 from model.system.files import write_whole
@@ -19,7 +19,7 @@ from tools.screens import compact, settled_picture
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MOVING, STILL = DOCS / "moving.webp", DOCS / "explore.png"
 ADDRESS = "/?detail=full&mask=none"  # of the picture that does not move
-SCREEN = {"width": 1440, "height": 900}
+SCREEN: ViewportSize = {"width": 1440, "height": 900}
 # Frames come only when one is asked for, so each picture is exact on any machine.
 STUB = """() => {
     const waiting = new Map();

@@ -165,6 +165,7 @@ def test_full_detail_has_the_check_and_another_sentence_another_model(
     expect(page.locator("table.outcome td").nth(1)).to_have_text("0.977")
     expect(page).to_have_url(re.compile("detail=full"))
     expect(page.get_by_test_id("check")).to_contain_text("over the whole run")
+    page.get_by_test_id("how").click()
     expect(page.get_by_test_id("formula").locator(".katex").first).to_be_visible()
     page.get_by_label("Example").select_option("words-that-change-places")
     expect(page.get_by_test_id("headline")).to_contain_text("cat")

@@ -68,16 +68,20 @@ def walk(app: AppTest) -> Iterator[tuple[str, AppTest]]:
     Explore are drawers, which links open."""
     (row,) = shows(app) or [None]
     yield row.value if row else "", app
-    if Path(app._script_path).name == "experiments.py":  # its cards are links
-        for one in experiments():
-            app.query_params["show"] = one.show
-            app.run()
-            assert not app.exception
-            yield one.show, app
+    yield from cards(app)
     for view in [view for view in (row.options if row else ()) if view != row.value]:
         choose(app, row.label, view)
         yield view, app
     yield from drawers(app)
+
+
+def cards(app: AppTest) -> Iterator[tuple[str, AppTest]]:
+    """Those of Experiments, which are links, by name; none on another page."""
+    for one in experiments() if Path(app._script_path).name == "experiments.py" else ():
+        app.query_params["show"] = one.show
+        app.run()
+        assert not app.exception
+        yield one.show, app
 
 
 def drawers(app: AppTest) -> Iterator[tuple[str, AppTest]]:

@@ -15,9 +15,11 @@ from tests.hostile.laws import strings
 from tests.model.worked.test_latex import equations, holds, value_of
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.module_facts import contradictions, facts
-from tests.pages.reading import drawers, numbers, said, visit
+from tests.pages.reading import cards, drawers, numbers, said, visit
 from tools.words import shows, texts
 from viz.state.navigation import PAGES
+from viz.views.experiments.asking import ALL
+from viz.views.experiments.experiments import experiments
 
 LENT = "translate-en-fr"  # the model of a page that lends its sentence
 WALKS = [
@@ -74,6 +76,7 @@ DRAWN = ("plotly_chart", "arrow_data_frame", "html", "bidi_component", "info", "
 WORKED = ("layer_norm", "feed_forward", "prediction", "all_heads")
 HYPHEN = re.compile(r"(?:^|[\s(*|=×·+])-\d")
 NEGATIVE_ZERO = re.compile(r"[-−]0(?:\.0+)?(?![\d.,])")
+CODE = re.compile(r"`[^`]*`")
 MISSING = re.compile(r"\b(?:nan|inf|None)\b")
 COMPARED = re.compile(
     r"(?:any other|at another|an earlier) token|(?:differ most on|(?:attends|falls|counts) most)|, most at"
@@ -101,7 +104,15 @@ def views(page: str, **given: str) -> Iterator[tuple[str, AppTest]]:
             app.selectbox(key=key).select_index(len(app.selectbox(key=key).options) - 1)
             app = app.run()
             yield f"{option}, the last one", app
+    yield from cards(app)
     yield from drawers(app)
+
+
+def offers(page: str, app: AppTest) -> set[str]:
+    """The views that a page leads to, by the names that links give them."""
+    if page == "experiments":  # its cards are links
+        return {ALL, *(one.show for one in experiments())}
+    return {option for control in shows(app) for option in control.options}
 
 
 def written(app: AppTest) -> Iterator[str]:
@@ -189,7 +200,7 @@ def troubles(app: AppTest, *, alone: bool) -> tuple[list[str], int]:
         equations += told
         wrong += [line for line, sign, fits in told if sign == "=" and not fits]
         plainly = text.replace("\\", "")  # as the browser shows it
-        if MISSING.search(text) or HYPHEN.search(text) or NEGATIVE_ZERO.search(plainly):
+        if MISSING.search(text) or HYPHEN.search(CODE.sub("", text)) or NEGATIVE_ZERO.search(plainly):
             wrong.append(text)
         if alone and COMPARED.search(text):
             wrong.append(text)
@@ -202,7 +213,7 @@ def test_every_view_is_drawn_and_what_it_prints_is_true(page: str, model: str, t
     wrong, worked = dict[str, list[str]](), 0
     listed = next(entry for entry in PAGES if PurePath(entry.file).stem == page)
     for view, app in views(page, **given):
-        offered = {option for control in shows(app) for option in control.options}
+        offered = offers(page, app)
         if not offered <= set(listed.variants):  # the search lists them
             wrong["listed"] = sorted(offered - set(listed.variants))
         if (

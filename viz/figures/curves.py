@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike, NDArray
 
-from model.analysis.stream.feed_forward import ActivationCurve, Function, Histogram
 from viz.figures.chart import DOTTED, SLANTED, Axis, chart, line, marks, note, titled
 from viz.notation.labels import plotly_label, plotly_words
 from viz.notation.numbers import fixed, signed
@@ -25,6 +25,9 @@ from viz.notation.theme import (
     WEIGHT,
     rgba,
 )
+
+if TYPE_CHECKING:
+    from model.analysis.stream.feed_forward import ActivationCurve, Function, Histogram
 
 Values = NDArray[np.floating]
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -470,7 +473,7 @@ def _logarithmic(traces: Sequence[go.Scatter], unit: str, **lengths: object) -> 
     return chart(traces, across, up, height=360)
 
 
-def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> go.Figure:
+def points_on_the_curve(curve: "ActivationCurve", points: Mapping[str, float]) -> go.Figure:
     """The curve beside the line that changes nothing, and on it some named values."""
     x = list(points.values())
     ends = np.linspace(min(-4.0, *x) - 0.5, max(4.0, *x) + 0.5, 401)
@@ -492,7 +495,7 @@ def points_on_the_curve(curve: ActivationCurve, points: Mapping[str, float]) -> 
     return chart([*drawn, named], across, after, height=250)
 
 
-def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
+def curve_over_values(curve: "ActivationCurve", met: "Histogram") -> go.Figure:
     """The curve and its slope as lines, in front of a histogram of the values that reached it in a layer."""
     points = np.linspace(met.edges[0], met.edges[-1], 401)
     bars = go.Bar(
@@ -524,7 +527,7 @@ def curve_over_values(curve: ActivationCurve, met: Histogram) -> go.Figure:
 
 
 def _curve(
-    points: NDArray[np.float64], name: str, function: Function, colour: str, dash: str = "solid"
+    points: NDArray[np.float64], name: str, function: "Function", colour: str, dash: str = "solid"
 ) -> go.Scatter:
     hover = f"{name}<br>x = %{{x:.2f}}: %{{y:.4f}}"
     return line(points, function(points), name, colour, dash=dash, hover=hover)

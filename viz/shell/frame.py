@@ -347,7 +347,8 @@ def _frame(file: str) -> "DeltaGenerator":
         drawn.opening = st.container(key="opening")
         beside_title = st.container(width="content")
         if not page.has_beats:
-            st.caption(page.line, width="stretch")
+            with drawn.opening:
+                st.caption(page.line)
     return beside_title
 
 

@@ -29,9 +29,6 @@ _LETTERS = {
     "Source Code": "SourceCodeVF-Upright.ttf",
 }
 
-# The letters follow the first picture: it does not wait for them.
-_FONTS = """<link rel="stylesheet" href="fonts.css" media="print" onload="this.media = 'all'">"""
-
 # The first sentence's run comes beside the script that asks for it, unless the address names another one.
 _FIRST = """<script>
 if (!/[#&](sentence|text)=/.test(location.hash)) {
@@ -60,7 +57,7 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
     yield "fonts.css", fonts().encode()
     linked = '<script src="site.js"></script>'
     facts = f'<script type="application/json" id="site">{json_of(site.facts())}</script>'
-    style = '<link rel="stylesheet" href="site.css">' + _FONTS
+    style = '<link rel="stylesheet" href="site.css">'
     for name, file in site.files.items():
         head = style + (_FIRST % site.recordings[0].data() if name in SHOWING else "")
         yield file, _page(site, page_of(name, site), head, facts + linked)

@@ -315,13 +315,11 @@ def menu() -> None:
 
 
 def stations(file: str) -> None:
-    """The pages of this one's place, where it has several. Those of the walk are the blocks of its map."""
+    """The pages of this one's place. Those of the walk are the blocks of its map; Explore stands alone."""
     pages = _beside(file)
-    if len(pages) > 1 and pages != PLACES["Walk"]:
+    if pages != PLACES["Walk"] and file != HOME:
         links = "".join(html_link(page.file, page.station or page.title) for page in pages)
         st.html(f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>')
-    elif len(pages) == 1 and file != HOME:
-        st.html('<i class="stations"></i>')  # the title stands where it stands on other pages
 
 
 def _beside(file: str) -> tuple[PageEntry, ...]:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.explorer.stage import Stage
-from tests.viz.explorer.records import record
+from tests.viz.explorer.records import HERO, record
 from viz.explorer import Selection
 from viz.explorer.message import HeadClaim, LinkedWords, Ring
 
@@ -22,24 +22,28 @@ def test_a_ring_lies_around_its_row(stage: Stage) -> None:
     assert ring["width"] == pytest.approx(box["width"], abs=8)
 
 
-@pytest.mark.parametrize("count", [6, 24])
-@pytest.mark.parametrize("height", [700, 900])
-def test_the_whole_map_and_the_filled_formula_fit_the_window(
-    stage: Stage, count: int, height: int
+@pytest.mark.parametrize("count", [6, 13, 40])
+@pytest.mark.parametrize("size", [(852, 760), (1100, 900)])
+def test_map_stages_row_and_readout_are_one_screen(
+    stage: Stage, count: int, size: tuple[int, int]
 ) -> None:
-    stage.page.set_viewport_size({"width": 1200, "height": height})
-    stage.send(record(count), Selection(0, "weights", count - 1, 0))
-    for part in ("figure", "numbers-formula", "readout"):
+    width, height = size
+    stage.page.set_viewport_size({"width": width + 100, "height": height})
+    stage.send(record(count), Selection(0, "weights", count - 1, 0), hero=HERO)
+    figure = stage.part("figure").bounding_box()
+    assert figure is not None
+    for part in ("headline", "stages", "open-play", "more", "figure", "top-keys", "readout", "how"):
         box = stage.part(part).bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= height, part
-    figure = stage.part("figure").bounding_box()
-    assert figure is not None
-    cell = stage.root.locator("[data-mark=cell]").bounding_box()
-    assert cell is not None
-    assert cell["y"] + cell["height"] <= height
-    if count == 24:  # no smaller than the room allows
-        assert figure["height"] == pytest.approx(height - figure["y"] - 80, abs=30)
+        assert box["x"] + box["width"] <= width + 100, part
+        if part in ("top-keys", "readout"):
+            assert box["x"] >= figure["x"] + figure["width"]
+    top = stage.root.locator(".marks rect").first.bounding_box()
+    row = stage.part("top-keys").bounding_box()
+    assert top is not None
+    assert row is not None
+    assert row["y"] == pytest.approx(top["y"], abs=4)  # the row begins where the map does
 
 
 def test_the_panel_stays_while_the_map_scrolls(stage: Stage) -> None:

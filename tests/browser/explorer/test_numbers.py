@@ -47,6 +47,7 @@ def test_katexs_fonts_are_known_to_the_document_once(stage: Stage) -> None:
 def test_the_picture_and_its_numbers_can_be_saved(stage: Stage) -> None:
     attention = record(6)
     stage.send(attention, Selection(1, "weights", 3, 1))
+    stage.part("more").click()
     files = {}
     for ending in ("png", "svg", "pdf", "csv"):
         with stage.page.expect_download() as download:

@@ -213,6 +213,7 @@ def test_a_comparison_shows_both_runs_and_their_difference_and_saves_them_with_t
     explorer = notebook.show(compare(trace, changed, place=PLACE, head=2))
     captions = ["baseline: unchanged run", "changed run", "changed − baseline"]
     expect(explorer.locator(".caption")).to_have_text(captions)
+    explorer.get_by_test_id("more").click()
     with notebook.page.expect_download() as saved:
         explorer.get_by_test_id("save-svg").click()
     root = ElementTree.parse(saved.value.path()).getroot()

@@ -16,7 +16,6 @@ from viz.figures.head_tiles import (
     head_grid,
     head_map,
     hue_of,
-    score_parts,
 )
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.figures.vectors import merging, merging_of_tokens
@@ -175,24 +174,6 @@ def test_bars_are_in_order_with_their_numbers_and_no_live_markup() -> None:
     assert figure.layout.yaxis.ticktext == ("&lt;b&gt;L0H1&lt;/b&gt;", "bias")
     assert list(figure.data[0].text) == ["+2.00", "−1.00"]
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
-
-
-PAIRS = np.array([[1.5, -0.001, 0.0], [2.0, -3.0, 0.25]])
-PART_NAMES = {"query_parts": ["token", "L0H0"], "key_parts": ["token", "L0H0", "biases"]}
-
-
-def test_each_pair_of_parts_has_its_point_and_unless_it_is_small_its_number() -> None:
-    hovered = [f"cell {number}" for number in range(6)]
-    figure = score_parts(PAIRS, query="<b>", key=" Hill", words=hovered, **PART_NAMES)
-    cells = next(trace for trace in figure.data if trace.type == "heatmap")
-    np.testing.assert_allclose(cells.z, PAIRS)
-    points = figure.data[-1]
-    assert list(zip(points.x, points.y, points.text, strict=True))[4] == (1, 1, "cell 4")
-    drawn = figure.select_traces({"type": "scatter", "mode": "text"})
-    written = [text for trace in drawn for text in trace.text]
-    assert sorted(written) == sorted(["1.50", "", "", "2.00", "−3.00", "0.25"])
-    assert figure.layout.yaxis.title.text == "query of &lt;b&gt;"
-    assert figure.layout.xaxis.title.text == "key of ·Hill"
 
 
 def test_a_bar_for_each_key_beside_its_weight() -> None:

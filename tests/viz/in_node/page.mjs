@@ -18,7 +18,7 @@ const { setTimeout: later } = globalThis;
 export const clipboard = {}; // a browser without one has no `writeText`
 
 Object.assign(globalThis, {
-  ...{ document, window: globalThis, HTMLInputElement, innerWidth: 1040, innerHeight: 1000 },
+  ...{ document, window: globalThis, HTMLInputElement, innerWidth: 1040, innerHeight: 1000, scrollY: 0 },
   ...Object.fromEntries(["addEventListener", "removeEventListener", "dispatchEvent"].map((name) => [name, page[name].bind(page)])),
   requestAnimationFrame: (task) => setImmediate(() => task(performance.now())),
   cancelAnimationFrame: clearImmediate,

@@ -31,11 +31,12 @@ INTERVENTIONS = {
     "mask": Intervention(mask="none"),
     "scale": Intervention(scale=1.0),
     "positions": Intervention(positions=False),
+    "decoder.1.self-7": Intervention(ablated=frozenset({("decoder.1.self", 7)})),
 }
 HOSTILE = "</script><script>alert(1)</script><!--<script> \" onload='alert(2)' & é"
 LARGEST_PAGE, LARGEST_SITE = (
     1_500_000,
-    15_000_000,
+    17_000_000,
 )  # bytes, without the data of sentences; without models
 LARGEST_FIRST = 800_000  # bytes that a first picture waits for
 LARGEST_WITH_MODELS = 45_000_000
@@ -90,7 +91,7 @@ def runs_of(folder: Path, name: str) -> dict[str, Any]:
     made = {}
     made[""], before = data(folder, f"run-{name}")
     for file in (folder / "data").glob(f"run-{name}.*.js"):
-        made[file.name.split(".")[1]], _ = data(folder, file.stem, before)
+        made[file.stem.split(".", 1)[1]], _ = data(folder, file.stem, before)
     return made
 
 
@@ -257,7 +258,7 @@ def test_the_whole_site_fits_and_the_shipped_lesson_opens_all_that_it_names() ->
 
 
 def test_a_page_has_a_box_only_where_a_model_runs_in_the_browser(site: Path) -> None:
-    assert b'class="own"' not in (site / "index.html").read_bytes()
+    assert b"readonly></textarea>" in (site / "index.html").read_bytes()
     course = course_of(
         {"sentence": [{"text": "m t k", "model": "induction"}], "in_browser": ["induction"]}
     )
@@ -265,9 +266,10 @@ def test_a_page_has_a_box_only_where_a_model_runs_in_the_browser(site: Path) -> 
     assert "data/model-induction.js" in files
     assert "data/vocabulary.js" not in files, "it has a list of words of its own"
     for name in ("index.html", "walk.html"):
-        assert b'class="own"' in files[name]
+        assert b"></textarea>" in files[name]
+        assert b"readonly" not in files[name]
         assert b"wasm-unsafe-eval" in files[name]
-    assert b'class="own"' not in files["glossary.html"]
+    assert b"<textarea" not in files["glossary.html"]
 
 
 def test_what_the_shipped_lesson_says_of_heads_is_so() -> None:
@@ -314,8 +316,8 @@ def test_hostile_words_of_a_course_are_shown_and_change_no_page(tmp_path: Path) 
         assert not any(attribute.startswith("on") for _, one in elements for attribute in one)
         scripts = [one for tag, one in elements if tag == "script"]
         # Facts and a script; where a sentence is shown, one that calls for its run. In one file KaTeX, and
-        # blocks of data: a run and three of its switches, its weights, three models and a vocabulary.
-        assert len(scripts) == {"lesson.html": 2, "one.html": 12}.get(name, 3)
+        # blocks of data: a run and four of its switches, its weights, three models and a vocabulary.
+        assert len(scripts) == {"lesson.html": 2, "one.html": 13}.get(name, 3)
     facts = re.findall(r'id="site">(.*?)</script>', one_file(tame).decode())
     assert json.loads(facts[0])["sentences"][0]["text"] == HOSTILE
 

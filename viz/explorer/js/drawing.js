@@ -155,10 +155,12 @@ export class Drawing {
   measure() {
     const { hero } = this.explorer.received;
     this.width = this.root.clientWidth;
+    this.titleHeight = this.parts.headline.offsetHeight;
     const compared = this.explorer.baseline !== null && !hero; // changes the picture's width
     const known = this.root.classList;
     if (!this.resized && compared === known.contains("compared") && this.isSplit === known.contains("split")) return;
     this.root.classList.toggle("hero", Boolean(hero));
+    if (hero) this.parts.headline.hidden = false; // its first line counts
     this.root.classList.toggle("split", this.isSplit);
     this.root.classList.toggle("compared", compared);
     const isLecture = this.root.classList.contains("projected");
@@ -201,7 +203,7 @@ export class Drawing {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span, run, head: state.head };
-      const header = received.hero && !this.isSplit ? this.header.height(this.root, labels.key) : 0;
+      const header = received.hero && !this.isSplit ? this.header.height(this.root, layer, labels.key) : 0;
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
       const certificate = { run: saved, view: { place: layer.name, head: state.head, stage: stage.name } };
       const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate };
@@ -268,7 +270,7 @@ export class Drawing {
     const { parts, header } = this;
     const shown = shownScene(this.scene(...this.runs()));
     this.root.classList.toggle("changed", shown.before !== null);
-    drawHeadline(parts.headline, shown);
+    if (drawHeadline(parts.headline, shown) && parts.headline.offsetHeight !== this.titleHeight) this.measureAgain();
     drawAlso(parts.also, shown);
     drawNow(parts.large, shown);
     drawSure(parts.surename, shown, header.isAbove);
@@ -284,7 +286,8 @@ export class Drawing {
     explorer.controls.drawStages(explorer, derived, before);
     const scene = this.scene(derived, before);
     const shown = shownScene(scene);
-    drawRow(this.parts.top, shown);
+    const isBeside = scene.hero && !this.isSplit && !isNarrow();
+    drawRow(this.parts.top, shown, isBeside ? this.picture.figure.layout.boxes[0].height : Infinity);
     this.play.draw();
     if (this.detail.isExplained(scene.hero?.detail)) this.explain(scene);
     this.readout.say(readoutOf(shown, explorer.headName));

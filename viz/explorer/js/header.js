@@ -42,10 +42,11 @@ export class Header {
     this.ghosts.svg.classList.add("ghosts");
   }
 
-  /** How many pixels it takes above a map whose tokens may stand upright. */
-  height(root, { short }) {
+  /** How many pixels it takes above a map whose tokens may stand upright. Without arcs it is as low as in a lecture. */
+  height(root, layer, { short }) {
     const upright = Math.min(Math.max(...short.map((label) => label.length)), LONGEST) * LETTER + AROUND;
-    return Math.max(root.classList.contains("projected") ? LOW_HEADER : HEADER, Math.ceil(upright) + SURE + ARCS);
+    const isLow = root.classList.contains("projected") || !isOneText(layer);
+    return Math.max(isLow ? LOW_HEADER : HEADER, Math.ceil(upright) + SURE + ARCS);
   }
 
   /** `scene.hero.sure`: the probabilities of the tokens, { before, after }, or null. `figure`: the map. */

@@ -32,6 +32,7 @@ export function drawSure(holder, { hero, keys }, isShown) {
   const { sure } = hero;
   const most = mostMoved(sure);
   const numbers = most && [most.before, most.after].map((share) => simple(share ?? 0)).join(" → ");
-  const named = most ? [": ", chip("key", keys, most.position), " ", { number: numbers }] : [];
-  writeParts(holder, sure && isShown ? ["how sure of this word", ...named] : []);
+  const isOne = !most || keys.full.filter((label) => label === keys.full[most.position]).length === 1;
+  const named = most && ["how sure of this word: ", chip("key", keys, most.position), isOne ? " " : ` (${most.position}) `, { number: numbers }];
+  writeParts(holder, sure && isShown ? (named ?? ["◂ the bars: how sure of each word"]) : []);
 }

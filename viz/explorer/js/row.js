@@ -7,14 +7,16 @@ import { rowOf } from "./steps.js";
 import { bar, inked, paragraph, signedBar } from "./terms.js";
 import { SINK } from "./view.js";
 
-const LISTED = 14; // keys at most
+const [FEWEST, LISTED] = [5, 14]; // keys: where there is little room, and at most
+const [KEY, OTHERS] = [24, 150]; // pixels of a key, and of what else stands beside a map
 const SEEN = 0.005; // a smaller weight is counted, not listed
 
-/** `scene`: of the shown run. Clicking a key chooses it. */
-export function drawRow(holder, scene) {
+/** `scene`: of the shown run. `room`: pixels of the map that it stands beside, or infinite. Clicking a key chooses it. */
+export function drawRow(holder, scene, room) {
+  const most = Math.min(Math.max(Math.floor((room - OTHERS) / KEY), FEWEST), LISTED);
   const { stage, queries, cell } = scene;
   const isOfScores = stage.quantity === "score" && !stage.group;
-  const { items, rest } = isOfScores ? scoresOf(scene) : weightsOf(scene);
+  const { items, rest } = isOfScores ? scoresOf(scene, most) : weightsOf(scene, most);
   holder.replaceChildren(
     element("h3", {}, isOfScores ? `${sentenceCase(stage.cell)}s of ` : "Row of ", span("chipped query", queries.short[cell.query])),
     items.length ? element("ol", {}, ...items) : paragraph("Every key of this query is masked, so all its weights are 0."),
@@ -22,25 +24,25 @@ export function drawRow(holder, scene) {
   );
 }
 
-function weightsOf(scene) {
+function weightsOf(scene, most) {
   const { layer, derived, cell, palette } = scene;
   const weights = rowOf(derived.weights, cell.query, layer.keys);
-  const listed = topPositions(weights, LISTED).filter((key) => weights[key] >= SEEN);
+  const listed = topPositions(weights, most).filter((key) => weights[key] >= SEEN);
   const items = listed.map((key, rank) => line(scene, { key, rank, number: weights[key], drawn: bar(weights[key], palette.hue.weight), ink: palette.ink.weight }));
   if (derived.sink !== null) items.push(sinkLine(derived.sinkWeights[cell.query], scene));
   const others = Array.from(weights).filter((weight, key) => weight > 0 && !listed.includes(key));
-  const most = Math.max(...others);
-  const small = most < SEEN ? "below 0.01" : `of at most ${scene.written(most)}`;
+  const largest = Math.max(...others);
+  const small = largest < SEEN ? "below 0.01" : `of at most ${scene.written(largest)}`;
   return { items, rest: others.length ? `and ${others.length} more ${small}` : "" };
 }
 
 /** In the order of the text, so that a key stays where it is from stage to stage. A row has one length for its
  *  largest number, so that its bars keep theirs when all are divided. */
-function scoresOf(scene) {
+function scoresOf(scene, most) {
   const { stage, layer, derived, cell, palette } = scene;
   const numbers = derived.row(stage.name, cell.query);
   const sizes = Array.from(derived.row("scores", cell.query), Math.abs);
-  const listed = topPositions(sizes, LISTED).sort((one, other) => one - other);
+  const listed = topPositions(sizes, most).sort((one, other) => one - other);
   const isMasked = (key) => stage.name === "masked" && derived.hidden?.[cell.query * layer.keys + key];
   const largest = Math.max(...listed.filter((key) => !isMasked(key)).map((key) => Math.abs(numbers[key])), Number.MIN_VALUE);
   const items = listed.map((key, rank) => {

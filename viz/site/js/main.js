@@ -1,6 +1,7 @@
 // The pages of the site. Each is a <main> of the document: of a folder each file has one, a lesson in one file has all.
 // What is chosen stands in the address behind "#", so a link opens the same view.
 
+import { element } from "../../explorer/js/elements.js";
 import { Explore } from "./explore.js";
 import { drawFormulas } from "./formulas.js";
 import { Glossary } from "./glossary.js";
@@ -71,9 +72,15 @@ function prefersDark() {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
+/** The letters of the app follow the first picture; in one file they stand in the page. */
+function dressLetters() {
+  if (document.querySelector("link[rel=stylesheet]")) document.head.append(element("link", { rel: "stylesheet", href: "fonts.css" }));
+}
+
 function start() {
   const theme = sessionStorage.getItem(THEME);
   if (theme) document.documentElement.dataset.theme = theme;
+  dressLetters();
   new Site(JSON.parse(document.getElementById("site").textContent));
 }
 

@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from model.analysis.difference_causes import ComparedStage
-from model.analysis.differences import FirstDifference, first_difference, precision_by_layer
-from model.analysis.stage_comparison import StageComparison
 from model.exchange import read
 from model.nn.places import Place, head_label
 from model.system.settings import settings
@@ -29,16 +27,21 @@ from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
 from viz.state.look import Look
 
+if TYPE_CHECKING:
+    from model.analysis.difference_causes import ComparedStage
+    from model.analysis.differences import FirstDifference
+    from model.analysis.stage_comparison import StageComparison
+
 FILE_MEGABYTES = 50
 WINDOW = 24  # dimensions of a vector that are drawn, around the one that differs
-CELLS: tuple[ComparedStage, ...] = ("scores", "scaled", "capped", "biased", "mask", "weights")
-WORDS: Mapping[ComparedStage, str] = {
+CELLS: tuple["ComparedStage", ...] = ("scores", "scaled", "capped", "biased", "mask", "weights")
+WORDS: Mapping["ComparedStage", str] = {
     "embedding": "token vectors", "query": "queries", "key": "keys", "value": "values",
     "rotary": "queries and keys, as positions turn them,", "scaled": "scaled scores",
     "capped": "capped scores", "biased": "scores with their biases", "output": "outputs",
     "stream": "residual stream after the part", "feed-forward": "neurons",
 }  # fmt: skip
-QUANTITIES: Mapping[ComparedStage, QuantityName] = {
+QUANTITIES: Mapping["ComparedStage", QuantityName] = {
     "query": "query", "key": "key", "rotary": "query", "value": "value", "scores": "score",
     "scaled": "score", "capped": "score", "biased": "score", "mask": "weight", "weights": "weight",
     "output": "output",
@@ -68,6 +71,8 @@ def difference_from_a_file(look: Look) -> Panel:
 
 
 def _compared(trace: Trace, other: Trace, look: Look, names: tuple[str, str]) -> Panel:
+    from model.analysis.differences import first_difference  # imports torch: pages are drawn first
+
     with engine().turn():
         model = look.model if look.model.runs else None
         parting = first_difference(trace, other, model=model)
@@ -96,8 +101,10 @@ def _file() -> Trace | None:
 
 
 def _panel(
-    trace: Trace, other: Trace, parting: FirstDifference | None, names: tuple[str, str]
+    trace: Trace, other: Trace, parting: "FirstDifference | None", names: tuple[str, str]
 ) -> Panel:
+    from model.analysis.differences import precision_by_layer  # imports torch
+
     first, second = names
     table = _table(trace, other)
     panel = Panel("first-difference", below=[Caption(_BOUND)])
@@ -148,6 +155,8 @@ _BOUND = (
 def _table(trace: Trace, other: Trace) -> Table | None:
     if max(one.sizes[1] for one in trace.attention) > TABLED:
         return None
+    from model.analysis.differences import precision_by_layer  # imports torch
+
     table = precision_by_layer(trace, other)
     written: Callable[[float], str] = difference
     return Table(
@@ -161,7 +170,7 @@ def _table(trace: Trace, other: Trace) -> Table | None:
     )
 
 
-def _tokens(trace: Trace, parting: StageComparison) -> tuple[Sequence[Token], Sequence[Token]]:
+def _tokens(trace: Trace, parting: "StageComparison") -> tuple[Sequence[Token], Sequence[Token]]:
     """The tokens of the rows, and of the columns where those are keys."""
     attention = next((one for one in trace.attention if one.name == parting.place), None)
     if attention is None:
@@ -172,7 +181,7 @@ def _tokens(trace: Trace, parting: StageComparison) -> tuple[Sequence[Token], Se
     return (keys if parting.stage in ("key", "value") else queries), ()
 
 
-def _cell(trace: Trace, parting: StageComparison) -> str:
+def _cell(trace: Trace, parting: "StageComparison") -> str:
     """Where the number stands, in Markdown."""
     rows, keys = _tokens(trace, parting)
     row, column = parting.cell
@@ -185,7 +194,7 @@ def _cell(trace: Trace, parting: StageComparison) -> str:
 
 
 def _pictures(
-    trace: Trace, parting: StageComparison, names: tuple[str, str]
+    trace: Trace, parting: "StageComparison", names: tuple[str, str]
 ) -> Sequence[go.Figure]:
     """This run, the other one and the difference, on one scale, with a frame around the cell."""
     tokens, keys = _tokens(trace, parting)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model.analysis.heads.contributions import parts_of_logit
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import edge_bars, edge_lengths
@@ -193,6 +192,8 @@ def _check_of_logit(
         added: (key,) by the edges of the row.
         count: of the edges that the mask leaves.
     """
+    from model.analysis.heads.contributions import parts_of_logit  # imports torch
+
     sums = {"this": 0.0, "heads": 0.0, "rest": 0.0}
     for token, sign in zip(tokens, (1.0, -1.0), strict=True):
         if token is None:

@@ -1,9 +1,9 @@
 """Where one number of a query, a key or a value comes from: x, the head's matrix, and the sum of products."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from model.analysis.attribution.head_maps import Side
-from model.analysis.attribution.score_parts import Projected, projected
 from model.worked.equality import sign
 from model.worked.latex import factor, number
 from viz.elements.one_of import one_listed, one_of
@@ -16,8 +16,12 @@ from viz.shell.panel import Check, Formula, Panel, Table, refusals
 from viz.state.look import Look
 from viz.views.attention.edges import cell_of
 
-SIDES: dict[Side, str] = {"query": "Query", "key": "Key", "value": "Value"}
-_LETTERS: dict[Side, str] = {"query": "q", "key": "k", "value": "v"}
+if TYPE_CHECKING:
+    from model.analysis.attribution.head_maps import Side
+    from model.analysis.attribution.score_parts import Projected
+
+SIDES: dict["Side", str] = {"query": "Query", "key": "Key", "value": "Value"}
+_LETTERS: dict["Side", str] = {"query": "q", "key": "k", "value": "v"}
 DIMENSION = "attention-dimension"
 BARS = 12  # products that are drawn
 _TERMS = 3  # and those that the formula writes out
@@ -25,6 +29,8 @@ _TERMS = 3  # and those that the formula writes out
 
 def sum_of_products(look: Look) -> Panel:
     """One entry of the chosen head's query, key or value: the largest products, and all others as one."""
+    from model.analysis.attribution.score_parts import projected  # imports torch
+
     side = one_of("Vector", list(SIDES), "attention-vector", named=SIDES.__getitem__, quiet=True)
     cell = cell_of(look)
     token = cell.query if side == "query" else cell.key
@@ -52,7 +58,7 @@ def sum_of_products(look: Look) -> Panel:
     )
 
 
-def _look_for(look: Look, vector: Projected, side: Side, dimension: int, token: str) -> str:
+def _look_for(look: Look, vector: "Projected", side: "Side", dimension: int, token: str) -> str:
     products = np.abs(vector.products(dimension))
     half = int(np.searchsorted(np.cumsum(np.sort(products)[::-1]), products.sum() / 2)) + 1
     heads, groups = look.attention.heads, len(look.attention.vectors[1])
@@ -66,13 +72,13 @@ def _look_for(look: Look, vector: Projected, side: Side, dimension: int, token: 
     )
 
 
-def _largest(vector: Projected, dimension: int) -> list[int]:
+def _largest(vector: "Projected", dimension: int) -> list[int]:
     """The products that the formula writes out, the largest first."""
     sizes = np.abs(vector.products(dimension))
     return np.argsort(-sizes, kind="stable")[:_TERMS].tolist()
 
 
-def _formula(vector: Projected, letter: str, token: int, dimension: int) -> str:
+def _formula(vector: "Projected", letter: str, token: int, dimension: int) -> str:
     """The sum, with its largest products first."""
     products = vector.products(dimension)
     terms = [
@@ -94,7 +100,7 @@ def _formula(vector: Projected, letter: str, token: int, dimension: int) -> str:
     return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
 
 
-def _rest(vector: Projected, side: Side, dimension: int) -> str:
+def _rest(vector: "Projected", side: "Side", dimension: int) -> str:
     """What follows the sum, and how far it is from the number that the model used."""
     recorded, after = float(vector.recorded[dimension]), float(vector.after[dimension])
     compared = f"The model recorded **{written(recorded)}**; difference {difference(abs(after - recorded))}."
@@ -110,7 +116,7 @@ def _rest(vector: Projected, side: Side, dimension: int) -> str:
     return f"{' '.join(steps)} This entry becomes {written(after)}. {compared}"
 
 
-def _check(vector: Projected, side: Side) -> Check:
+def _check(vector: "Projected", side: "Side") -> Check:
     apart = float(np.abs(vector.after - vector.recorded).max())
     return Check(
         f"Check: computed so, the {len(vector.bias)} entries of this {side} differ from the recorded ones "

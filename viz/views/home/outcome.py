@@ -10,11 +10,9 @@ import streamlit as st
 
 from model.analysis.tokens.prediction import expectation
 from model.nn.places import Head
-from model.profile.shipped import profile_of
 from model.trace.trace import Trace
 from viz.explorer.hero import hero
 from viz.explorer.message import Hero
-from viz.notation.head_labels import KIND, given_labels
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed, signed
 from viz.state.intervention_words import change_in_words
@@ -61,6 +59,9 @@ def ways(view: View) -> dict[str, str]:
 def job_of(model: "Model", head: Head) -> str:
     """What a head does over the shipped corpus, with the evidence; "" where no profile of these weights says
     it."""
+    from model.profile.shipped import profile_of  # imports torch, as the labels do
+    from viz.notation.head_labels import KIND, given_labels
+
     profile = profile_of(model)
     if profile is None:
         return ""
