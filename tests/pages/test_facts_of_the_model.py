@@ -56,7 +56,7 @@ def ideas(known: Facts) -> dict[str, tuple[tuple[str, bool], ...]]:
             ("has attention only", not known.feed_forward),
             ("b_1", known.hidden_bias and known.feed_forward),
         ),
-        "prediction": (("has no output matrix", known.sees_all),),
+        "prediction": (("is an encoder", known.sees_all),),
         "shapes_and_cost": ((r"B \times g", known.shares_keys),),
     }
 

@@ -30,7 +30,6 @@ from viz.notation.numbers import (
     significant,
 )
 from viz.views.all_heads.averages import ALL, _look_for
-from viz.views.laboratory.effects import _moved_most
 
 
 def test_a_number_is_written_so_that_it_can_be_read_back(subtests: pytest.Subtests) -> None:
@@ -160,13 +159,6 @@ def test_no_token_is_said_to_lead_where_several_are_equal() -> None:
     first = np.array([1.0, 0.0])
     said = _look_for(ALL, first, ["a", "b"], False)
     assert re.match(r"\*\*a\*\* \(position 0\) .*\b1\.00", said)
-
-
-def test_predictions_that_did_not_move_moved_most_after_no_token() -> None:
-    assert "most after" not in _moved_most(["a", "b"], np.zeros(2), 0.0)
-    assert "most after **b** (position 1): **0.2000**" in _moved_most(
-        ["a", "b"], np.array([0, 0.2]), 0.0
-    )
 
 
 ALL_HEADS = Path(__file__).resolve().parents[3] / "pages" / "all_heads.py"
