@@ -200,7 +200,11 @@ def troubles(app: AppTest, *, alone: bool) -> tuple[list[str], int]:
         equations += told
         wrong += [line for line, sign, fits in told if sign == "=" and not fits]
         plainly = text.replace("\\", "")  # as the browser shows it
-        if MISSING.search(text) or HYPHEN.search(CODE.sub("", text)) or NEGATIVE_ZERO.search(plainly):
+        if (
+            MISSING.search(text)
+            or HYPHEN.search(CODE.sub("", text))
+            or NEGATIVE_ZERO.search(plainly)
+        ):
             wrong.append(text)
         if alone and COMPARED.search(text):
             wrong.append(text)
