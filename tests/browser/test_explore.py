@@ -79,7 +79,9 @@ def test_lifting_the_mask_moves_numbers_and_the_headline_says_what_happened(
         model.trace(View().text, intervention=Intervention(mask="none")),
     )
     old, new = (run.find(View().place).weights(View().head) for run in (before, after))
-    freed = np.where(np.triu(np.ones_like(new), 1), new - old, -1)  # no token of the story's cells is a sign
+    freed = np.where(
+        np.triu(np.ones_like(new), 1), new - old, -1
+    )  # no token of the story's cells is a sign
     query, key = np.unravel_index(freed.argmax(), new.shape)
     page = open_page("/")
     ready(page)
