@@ -51,7 +51,7 @@ def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/shapes_and_cost", **{"cost-preset": "GPT-2 small"})
-    expect(plots(page).filter(has_text="Attention matrices")).to_have_count(1)
+    expect(plots(page).filter(has_text="Attention matrices").first).to_be_visible()
     open_sizes(page)
     heads = page.get_by_role("textbox", name="Heads")
     heads.fill("7")
@@ -59,4 +59,4 @@ def test_heads_that_do_not_fit_get_a_sentence_and_can_be_mended(
     expect(page.get_by_text("cannot be split into 7 equal heads")).to_be_visible()
     heads.fill("8")
     heads.press("Enter")
-    expect(plots(page).filter(has_text="Attention matrices")).to_have_count(1)
+    expect(plots(page).filter(has_text="Attention matrices").first).to_be_visible()

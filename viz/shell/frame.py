@@ -115,12 +115,8 @@ def model_map(
 def _rail(rail: Rail, place: str, carried: Mapping[str, str], led: set[str], *, named: bool) -> str:
     """The blocks of a stack, with one tick a layer, and how many there are. led: the pages that have a link;
     those of the blocks join them."""
-    kinds = {block.kind for block in rail.layer}
     before, layer, after = (
-        "".join(
-            _block(block, carried, led, leads=block.kind != "add" or "feed_forward" not in kinds)
-            for block in blocks
-        )
+        "".join(_block(block, carried, led) for block in blocks)
         for blocks in (rail.before, rail.layer, rail.after)
     )
     name = f"<small>{rail.stack.capitalize()}</small>" if named else ""
@@ -134,11 +130,11 @@ def _rail(rail: Rail, place: str, carried: Mapping[str, str], led: set[str], *, 
     )
 
 
-def _block(block: MapBlock, carried: Mapping[str, str], led: set[str], *, leads: bool) -> str:
-    """A block; the first of its page is a link to it. leads: whether it may be that."""
+def _block(block: MapBlock, carried: Mapping[str, str], led: set[str]) -> str:
+    """A block; the first of its page is a link to it."""
     file, said = PAGES[block.kind], html.escape(f"{block.formula}\nshape: {block.shape}")
     link = ""
-    if leads and file not in led and has_others():
+    if file not in led and has_others():
         led.add(file)
         label = f' aria-label="{SPOKEN[block.kind]}"' if block.kind in SPOKEN else ""
         to = (
