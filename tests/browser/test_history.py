@@ -13,7 +13,13 @@ LONG = "the cat saw the dog and " * 50  # more than a link on the page of code c
 
 
 def shows(page: Page, view: str) -> None:
-    expect(page.get_by_role("combobox", name="Show", exact=True)).to_have_value(view)
+    chosen = page.get_by_role("radio", name=view, exact=True)
+    listed = page.get_by_role("combobox", name="Colour by", exact=True)
+    expect(chosen.or_(listed).first).to_be_visible()
+    if listed.count():
+        expect(listed).to_have_value(view)
+    else:
+        expect(chosen).to_be_checked()
     wait_until_settled(page)
 
 
@@ -49,20 +55,20 @@ def test_back_goes_through_views_and_pages_that_were_reached_by_the_menu(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/")
-    open_by_menu(page, "All heads")
+    open_by_menu(page, "Heads")
     shows(page, "Maps")
-    choose(page, "Ranking")
-    choose(page, "From word to word")
-    open_by_menu(page, "Tokens and embeddings")
+    choose(page, "Pattern")
+    choose(page, "Word to word")
+    open_by_menu(page, "Tokens")
     shows(page, "Tokens")
     page.go_back()
-    shows(page, "From word to word")
+    shows(page, "Word to word")
     page.go_back()
-    shows(page, "Ranking")
+    shows(page, "Pattern")
     page.go_back()
-    shows(page, "Grid")
+    shows(page, "Maps")
     page.go_forward()
-    shows(page, "Ranking")
+    shows(page, "Pattern")
 
 
 @pytest.mark.walk
@@ -70,7 +76,7 @@ def test_back_keeps_a_text_that_is_too_long_for_the_links_of_the_menu(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/all_heads", text=LONG)
-    open_by_menu(page, "Tokens and embeddings")
+    open_by_menu(page, "Tokens")
     shows(page, "Tokens")
     page.wait_for_url("**/tokens?text=**")
     choose(page, "Two tokenizers")
@@ -78,7 +84,7 @@ def test_back_keeps_a_text_that_is_too_long_for_the_links_of_the_menu(
     shows(page, "Tokens")
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(LONG)
     back_out_of(page, "/tokens")
-    shows(page, "Grid")
+    shows(page, "Maps")
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(LONG)
 
 
@@ -87,7 +93,7 @@ def test_back_leads_through_the_page_that_opens_a_model_of_its_own(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/")
-    open_by_menu(page, "Tokens and embeddings")
+    open_by_menu(page, "Tokens")
     shows(page, "Tokens")
     open_by_menu(page, "Encoder and decoder")
     shows(page, "Translate")
