@@ -15,6 +15,7 @@ LETTERS = """root => {
     const look = (node) => {
         for (const element of node.querySelectorAll("*")) {
             if (element.shadowRoot) look(element.shadowRoot);
+            if (element.closest(".katex")) continue;  // the indices of a formula are small by its rules
             const own = [...element.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
             const bounds = element.getBoundingClientRect();
             if (!own || bounds.width < 2 || !element.checkVisibility({ visibilityProperty: true })) continue;
