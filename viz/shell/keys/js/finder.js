@@ -90,7 +90,8 @@ export class Finder {
       ["Term", "Question"].includes(kind)
         ? [name, ...also.split("; ")].some((one) => said(one) === said(typed))
         : folded(name) === folded(typed);
-    const named = this.goals.filter(isNamed);
+    const place = ({ kind, name }) => (said(name) === said(typed) ? 0 : kind === "Term" ? 1 : 2);
+    const named = this.goals.filter(isNamed).sort((one, other) => place(one) - place(other));
     const ranked = [...new Set([...named, ...ids.map(({ id }) => this.goals[id])])];
     const found = termsOf(typed).length ? ranked : this.goals;
     this.found = found.slice(0, SHOWN);
