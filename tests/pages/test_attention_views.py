@@ -132,7 +132,7 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
     def refuse(*_: object) -> None:
         raise ValueError("The query vectors cannot be split into parts.")
 
-    monkeypatch.setattr("viz.views.attention.projected.projected", refuse)
+    monkeypatch.setattr("model.analysis.attribution.score_parts.projected", refuse)
     app = opened()
     choose(app, "Why", "A sum of products")
     assert "cannot be split" in said(app)
