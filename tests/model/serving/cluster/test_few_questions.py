@@ -17,7 +17,7 @@ from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.cluster.far_model import FarModel
 from model.serving.engine import CacheLookup, Event, Loaded, Passed, Request
 from tests.model.serving.cluster.in_process import Here, engine_beside
-from tests.pages.reading import control, visit
+from tests.pages.reading import named, visit
 from viz.state.engine import forget_engine
 
 
@@ -44,11 +44,11 @@ def test_a_page_asks_for_a_new_sentence_once_and_for_nothing_that_it_has_seen(
     app = visit("home", text="The cat saw the dog")
     assert asked["read"] == 0  # the parts of a small trace come with it
     assert max(asked.values()) == 1
-    for mask in ("none: future visible", "the model's own"):
-        control(app, "Mask").set_value(mask).run()
+    for is_hidden in (False, True):
+        named(app.toggle, "hero-mask").set_value(is_hidden).run()
     asked.clear()
-    for mask in ("none: future visible", "the model's own"):
-        control(app, "Mask").set_value(mask).run()
+    for is_hidden in (False, True):
+        named(app.toggle, "hero-mask").set_value(is_hidden).run()
         assert not app.exception
     assert asked == {}
 
