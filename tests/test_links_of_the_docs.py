@@ -58,7 +58,7 @@ def test_a_link_leads_to_a_page_and_says_what_it_can_open(subtests: pytest.Subte
             page = Path(opened.file).stem
             if page == "worked_examples":
                 assert parameters.keys() <= {EXAMPLE, STEP, "show"}
-                assert parameters.get("show", ERRATA) in ("Code that fails", ERRATA)
+                assert parameters.get("show", ERRATA) in ("Step by step", "Code that fails", ERRATA)
                 if EXAMPLE in parameters:
                     assert 1 <= int(parameters.get(STEP, 1)) <= len(STEPS[parameters[EXAMPLE]])
             elif page == "library":

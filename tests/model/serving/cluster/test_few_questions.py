@@ -42,7 +42,7 @@ def test_a_page_asks_for_a_new_sentence_once_and_for_nothing_that_it_has_seen(
     asked: Counter[str],
 ) -> None:
     app = visit("home", text="The cat saw the dog")
-    assert asked["read"] == 0  # the parts of a small trace come with it
+    assert asked.pop("read") <= 2  # the parts of a small trace come with it, but for rows of logits
     assert max(asked.values()) == 1
     for is_hidden in (False, True):
         named(app.toggle, "hero-mask").set_value(is_hidden).run()
