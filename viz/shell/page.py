@@ -48,10 +48,10 @@ from viz.state.session import (
     carried_link,
     change_view,
     choose_detail,
-    control,
     current,
     opens_with,
     set_intervention,
+    shown,
     write_link,
 )
 from viz.tour import card as tour
@@ -168,12 +168,15 @@ def choose_view(names: Sequence[str], listed: str = "") -> None:
         change_view(replace(current(), show=names[0]))
     if len(names) == 1:
         return
+    # One widget for as long as the page is open: where another took its place before the browser had drawn
+    # this one, both would stay.
+    chosen = shown(
+        "choose-show", current().show, lambda show: change_view(replace(current(), show=show))
+    )
     if listed:
-        st.selectbox(listed, names, width=LISTED, **control("show"))
+        st.selectbox(listed, names, width=LISTED, **chosen)
     else:
-        st.segmented_control(
-            "Show", names, required=True, label_visibility="collapsed", **control("show")
-        )
+        st.segmented_control("Show", names, required=True, label_visibility="collapsed", **chosen)
 
 
 def switched(look: Look) -> Look | None:
