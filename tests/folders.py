@@ -13,9 +13,9 @@ def new_folder(prefix: str = "") -> Path:
     """An empty folder, removed when this process ends. Its name is short enough for the sockets of Ray."""
     process = os.getpid()
     if process not in _homes:
-        _homes[process] = Path(mkdtemp(prefix="t-"))
+        _homes[process] = Path(mkdtemp(prefix="t_"))
         atexit.register(remove_folders)
-    return Path(mkdtemp(prefix=prefix and f"{prefix}-", dir=_homes[process]))
+    return Path(mkdtemp(prefix=prefix and f"{prefix}_", dir=_homes[process]))
 
 
 def remove_folders() -> None:

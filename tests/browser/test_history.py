@@ -13,13 +13,9 @@ LONG = "the cat saw the dog and " * 50  # more than a link on the page of code c
 
 
 def shows(page: Page, view: str) -> None:
-    chosen = page.get_by_role("radio", name=view, exact=True)
-    listed = page.get_by_role("combobox", name="Colour by", exact=True)
-    expect(chosen.or_(listed).first).to_be_visible()
-    if listed.count():
-        expect(listed).to_have_value(view)
-    else:
-        expect(chosen).to_be_checked()
+    chosen = page.get_by_role("radio", name=view, exact=True, checked=True)
+    listed = page.locator(f"[role=combobox][aria-label='Colour by'][value='{view}']")
+    expect(chosen.or_(listed)).to_be_visible()
     wait_until_settled(page)
 
 

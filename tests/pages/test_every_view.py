@@ -75,7 +75,7 @@ OF_SOME = {
 DRAWN = ("plotly_chart", "arrow_data_frame", "html", "bidi_component", "info", "latex", "code")
 WORKED = ("layer_norm", "feed_forward", "prediction", "all_heads")
 HYPHEN = re.compile(r"(?:^|[\s(*|=×·+])-\d")
-NEGATIVE_ZERO = re.compile(r"[-−]0(?:\.0+)?(?![\d.,])")
+NEGATIVE_ZERO = re.compile(r"(?<!\w)[-−]0(?:\.0+)?(?![\d.,])")
 CODE = re.compile(r"`[^`]*`|\w+\.\w+\([^)]*\)")  # a minus or an inf in it is meant
 MISSING = re.compile(r"\b(?:nan|inf|None)\b")
 COMPARED = re.compile(
