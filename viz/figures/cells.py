@@ -18,6 +18,7 @@ from viz.notation.numbers import numbers, probability
 from viz.notation.theme import (
     ERRATUM,
     FEED_FORWARD,
+    INK,
     LESS,
     MASKED,
     OUTPUT,
@@ -118,6 +119,7 @@ def panels(
     quantity: QuantityName | None,
     blocked: Sequence[BoolArray],
     numbered: int = NUMBERED,
+    row: int | None = None,
 ) -> go.Figure:
     """matrices (query, key) of equal shape by what stands above them, with an empty column between two.
 
@@ -126,6 +128,7 @@ def panels(
         quantity: whose colours; None: plain tiles with whole numbers.
         blocked: of each matrix, True where a cell is masked: hatched, without a number.
         numbered: with more tokens no cell holds a number.
+        row: the query that the words beside it name; it stands in a frame.
     """
     count = len(tokens)
     labels = [token_label(token, 8) for token in tokens]
@@ -155,6 +158,8 @@ def panels(
     for panel, name in enumerate(matrices):
         left = panel * (count + 1) - 0.5
         frame(figure, (left, left + count, -0.5, count - 0.5), rgba(MASKED, 0.5), 1)
+        if row is not None:
+            frame(figure, (left, left + count, row - 0.5, row + 0.5), INK)
         figure.add_annotation(
             text=name,
             x=left + count / 2,

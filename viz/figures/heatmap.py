@@ -118,6 +118,17 @@ def headed(figure: go.Figure, title: str) -> go.Figure:
     return figure
 
 
+def framed(figure: go.Figure, rows: Sequence[int], columns: Sequence[int]) -> go.Figure:
+    """The same heatmap with a frame around the cells that the words beside it name, from the first of these
+    rows and columns to the last."""
+    cells = next(one for one in figure.data if one.type == "heatmap" and one.showscale is not False)
+    high, wide = int(cells.dy or 1), int(cells.dx or 1)
+    top, left = rows[0] // high * high - 0.5, columns[0] // wide * wide - 0.5
+    bottom, right = (rows[-1] // high + 1) * high - 0.5, (columns[-1] // wide + 1) * wide - 0.5
+    frame(figure, (left, right, top, bottom), INK)
+    return figure
+
+
 def fitted_scale(figure: go.Figure, quantity: QuantityName, lowest: float) -> go.Figure:
     """The figure of `heatmap` with a diverging scale that begins at the lowest value, where that lies near
     0. Colours stay as they were."""
@@ -136,11 +147,14 @@ def weights_of_head(
     queries: Sequence[str],
     keys: Sequence[str],
     fitting: int = NUMBERED,
+    cell: tuple[int, int] | None = None,
 ) -> go.Figure:
     """One head's weights: row = query, column = key, the masked future grey. What a learned sink takes
     stands in a column of its own, so rows sum to 1.
 
-    fitting: with more columns no cell holds a number.
+    Args:
+        fitting: with more columns no cell holds a number.
+        cell: query and key that the words beside it name; they stand in a frame.
     """
     has_sink = attention.sinks is not None
     block = block_of(len(queries), len(keys) + has_sink)
@@ -163,7 +177,7 @@ def weights_of_head(
     if has_sink:
         left, right = len(keys) - block[1] - 0.5, len(keys) - 0.5
         frame(figure, (left, right, -0.5, len(queries) - 0.5), MASKED, 1.5, "dash")
-    return figure
+    return figure if cell is None else framed(figure, cell[:1], cell[1:])
 
 
 def cell_text(

@@ -152,14 +152,24 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
 
 
 def aligned_tops(figures: Sequence[go.Figure]) -> None:
-    """Gives heatmaps that stand side by side one room above their cells: that of the longest labels."""
-    margins = [counted_margins(one) for one in figures]
-    tops = [margin["t"] for margin in margins if margin]
-    for figure, margin in zip(figures, margins, strict=True):
-        if margin:
-            figure.layout.meta = {"above": max(tops)}
-            figure.layout.xaxis.title.standoff = 4 + max(tops) - margin["t"]
-            figure.layout.height += round(max(tops) - margin["t"])
+    """Gives heatmaps that stand side by side one room above their cells, that of the longest labels, and one
+    size of cells, the smallest."""
+    margins = [(one, margin) for one in figures if (margin := counted_margins(one))]
+    top = max((margin["t"] for _, margin in margins), default=0.0)
+    sides = [_side_of_cells(figure, margin["t"]) for figure, margin in margins]
+    for (figure, margin), side in zip(margins, sides, strict=True):
+        around = margin["t"] + figure.layout.margin.b
+        cells = (figure.layout.height - around) * min(sides) / side
+        figure.layout.meta = {"above": top}
+        figure.layout.xaxis.title.standoff = 4 + top - margin["t"]
+        figure.layout.height = round(cells + around + top - margin["t"])
+
+
+def _side_of_cells(figure: go.Figure, above: float) -> float:
+    """The height of a cell in pixels. above: pixels above the first row."""
+    bottom, top = figure.layout.yaxis.range
+    height: float = figure.layout.height - above - figure.layout.margin.b
+    return height / abs(top - bottom)
 
 
 def _has_scale_beside(figure: go.Figure) -> bool:

@@ -54,7 +54,12 @@ def what_stands_out(look: Look) -> Panel:
         heads,
         heads * length * look.model.parameter_count,
     )
-    run = passes_or_offer((offer.name, look.request), partial(_work, look.model, trace), offer)
+    run = passes_or_offer(
+        (offer.name, look.request),
+        partial(_work, look.model, trace),
+        offer,
+        lambda _: _sought(heads),
+    )
     panel = Panel("all-heads-scan")
     if run is None or run.found is None or not run.complete:
         return panel
@@ -71,6 +76,15 @@ def what_stands_out(look: Look) -> Panel:
                 "computes each number a second time in another way."
             )
         ],
+    )
+
+
+def _sought(heads: int) -> None:
+    """What stands in the picture's place while the passes run."""
+    st.markdown(
+        f"The model reads your text once without each of its {heads} heads. Then the loss of each pass, what "
+        "each head attends to and writes, each token and the largest numbers are compared with their like, and "
+        "the ten that lie furthest out are listed here."
     )
 
 
