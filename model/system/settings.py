@@ -1,6 +1,6 @@
 """Every setting of the app: environment variables, read here and nowhere else.
 
-`python -m tools.readme_tables` writes their table into the README.
+`python -m tools.tables_of_docs` writes their table into docs/settings.md.
 """
 
 import os
