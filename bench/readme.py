@@ -13,7 +13,7 @@ from bench import cluster
 from bench.cells import Measured, cost, megabytes, ms, times
 from bench.tables import GUIDE_WIDTH, TABLES, sizing
 from bench.titles import NOTES, TITLES
-from tools.readme_tables import rewrite
+from tools.tables_of_docs import rewrite
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "bench"

@@ -19,7 +19,7 @@ from tests.model.hub_models import (
     loaded,
     traced,
 )
-from tools.readme_tables import rewrite
+from tools.tables_of_docs import rewrite
 
 PAGE = Path(__file__).parents[1] / "docs" / "families.md"
 BEGIN, END = "<!-- families: made by `python -m tools.families_table` -->", "<!-- families: end -->"

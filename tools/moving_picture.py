@@ -1,6 +1,6 @@
-"""The pictures of the README: the mask is lifted on Explore and comes back, and that screen without it.
+"""The picture of the README: the mask is lifted on Explore and comes back.
 
-`python -m tools.moving_picture` writes docs/moving.webp and docs/explore.png.
+`python -m tools.moving_picture` writes docs/moving.webp.
 """
 
 import io
@@ -12,13 +12,11 @@ from PIL import Image
 from playwright.sync_api import Page, ViewportSize
 
 from bench.chromium import PATIENCE, browsing
-from model.system.files import write_whole
 from tests.server import serving
-from tools.screens import compact, settled_picture
+from tools.screens import settled_picture
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-MOVING, STILL = DOCS / "moving.webp", DOCS / "explore.png"
-ADDRESS = "/?detail=full&mask=none"  # of the picture that does not move
+MOVING = DOCS / "moving.webp"
 SCREEN: ViewportSize = {"width": 1440, "height": 900}
 # Frames come only when one is asked for, so each picture is exact on any machine.
 STUB = """() => {
@@ -87,10 +85,7 @@ def main() -> None:
             quality=100,  # of the packing
             method=6,
         )
-        page.goto(ADDRESS)
-        write_whole(STILL, compact(settled_picture(page)))
-    for written in (MOVING, STILL):
-        print(f"{written.name} {written.stat().st_size // 1000} kB")
+    print(f"{MOVING.name} {MOVING.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

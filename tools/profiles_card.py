@@ -10,7 +10,7 @@ from model.profile import Profile, open_profile
 from model.profile.battery import KINDS, LOOKED_FOR
 from model.profile.shipped import Made, made, shipped_profiles
 from model.system.files import write_whole
-from tools.readme_tables import put_between
+from tools.tables_of_docs import put_between
 from viz.notation.numbers import signed
 
 GUIDE = Path(__file__).parents[1] / "docs" / "profiles.md"

@@ -15,7 +15,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tools.readme_tables import put_between, rewrite
+from tools.tables_of_docs import put_between, rewrite
 from viz.server.security import browser_rules
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "security.md"

@@ -1,6 +1,6 @@
 """Every setting of the app: environment variables, read here and nowhere else.
 
-`python -m tools.readme_tables` writes their table into the README.
+`python -m tools.tables_of_docs` writes their table into docs/settings.md.
 """
 
 import os
@@ -183,7 +183,7 @@ class Settings(BaseModel, frozen=True):
     cluster: str | None = variable(
         "ATTENTION_CLUSTER",
         None,
-        "[Ray cluster](docs/cluster.md) that runs the models for all replicas of the app: `HOST:PORT` of its "
+        "[Ray cluster](cluster.md) that runs the models for all replicas of the app: `HOST:PORT` of its "
         "head; `auto`, that of this machine; `local`, one that starts and ends with the app",
         told="none: this process runs them",
         must="HOST:PORT, auto or local",
@@ -217,7 +217,7 @@ class Settings(BaseModel, frozen=True):
         "ATTENTION_FRAME_ANCESTORS",
         (),
         "who may show the app in a frame of their own pages: origins with spaces between them, such as "
-        "`https://class.example.org`, `https://*.example.org` or `'self'` ([Embedding](docs/embedding.md))",
+        "`https://class.example.org`, `https://*.example.org` or `'self'` ([Embedding](embedding.md))",
         told="nobody",
         must=ORIGINS,
     )

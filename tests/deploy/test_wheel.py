@@ -215,9 +215,9 @@ def test_the_wheel_says_what_it_is(told: Metadata, wheel: Path) -> None:
     for entry in metadata.PathDistribution(ZipPlace(wheel) / about).entry_points:
         assert hasattr(import_module(in_tree(entry.module)), entry.attr), entry
     description = str(told.description)
-    assert "from attention_lens import Intervention, load_model" in description
+    assert "from attention_lens import load_model" in description
     kept = re.findall(".*in this repository.*", (ROOT / "README.md").read_text("utf-8"))
-    assert len(kept) == 2
+    assert len(kept) == 1
     assert {*kept} <= {*description.splitlines()}
     links = re.findall(r"\]\(([^)]*)\)", description)
     assert [link for link in links if not link.startswith(("https:", "#"))] == []

@@ -1,4 +1,4 @@
-"""The README's tables of models and of settings. `python -m tools.readme_tables` writes both."""
+"""The tables of models and of settings in the docs. `python -m tools.tables_of_docs` writes both."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from model.loading.registry import Entry, hub_models, models, untrained_models
 from model.system.files import write_whole
 from model.system.settings import VARIABLES
 
-README = Path(__file__).parents[1] / "README.md"
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def put_between(page: str, text: str, begin: str, end: str) -> str:
@@ -24,12 +24,15 @@ def rewrite(file: Path, text: str, begin: str, end: str) -> None:
     write_whole(file, put_between(page, text, begin, end).encode())
 
 
-def written(readme: str) -> str:
-    """A README with both tables in their places."""
-    made = "made by `python -m tools.readme_tables` -->"
-    for name, table in (("models", _models()), ("settings", _settings())):
-        readme = put_between(readme, table, f"<!-- {name}: {made}", f"<!-- {name}: end -->")
-    return readme
+def pages() -> dict[Path, str]:
+    """Each page that has a table, as it should be."""
+    made = "made by `python -m tools.tables_of_docs` -->"
+    return {
+        (file := DOCS / f"{name}.md"): put_between(
+            file.read_text(encoding="utf-8"), table, f"<!-- {name}: {made}", f"<!-- {name}: end -->"
+        )
+        for name, table in (("models", _models()), ("settings", _settings()))
+    }
 
 
 def _models() -> str:
@@ -62,4 +65,5 @@ def _settings() -> str:
 
 
 if __name__ == "__main__":
-    write_whole(README, written(README.read_text(encoding="utf-8")).encode())
+    for file, text in pages().items():
+        write_whole(file, text.encode())
