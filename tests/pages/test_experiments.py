@@ -16,7 +16,7 @@ from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
 from tests.model.tiny import sentence
-from tests.pages.reading import choose, control, drawn, numbers, own, press, said, visit
+from tests.pages.reading import choose, drawn, numbers, own, press, said, visit
 from viz.notation.numbers import fixed
 from viz.state.link import View
 from viz.views.experiments.experiments import experiments, named
@@ -226,15 +226,15 @@ def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() 
         np.testing.assert_allclose(drawn(app, "scatter", "y", at), expected)
 
 
-def dropout(model: str) -> AppTest:
-    return visit("experiments", show="Dropout", model=model, text=sentence(own(model)))
+def dropout(model: str, **head: str) -> AppTest:
+    return visit("experiments", show="Dropout", model=model, text=sentence(own(model)), **head)
 
 
 def test_dropout_changes_the_weights_and_with_p_0_nothing() -> None:
-    app = dropout("stories")
+    app = dropout("stories", place="decoder.1.self", head="2")
     trace = own("stories").trace(sentence(own("stories")))
-    attention = trace.find(control(app, "Layer").value)
-    weights, allowed = attention.weights(control(app, "Head").value), attention.mask
+    attention = trace.find("decoder.1.self")
+    weights, allowed = attention.weights(2), attention.mask
     assert allowed is not None
     choose(app, "Rate p", 0.5)
     first = drawn(app, "heatmap", "z", -1)

@@ -101,14 +101,12 @@ def after_dropout(
         at_row, at_column = np.nonzero(zero)
         cross = {"symbol": "x-thin", "size": 8, "line": {"width": 1.5, "color": MASKED}}
         figure.add_trace(marks(at_column, at_row, name="set to 0", marker=cross, hover="set to 0"))
-    title = [columns.name, "×: set to 0" if crossed else "without colour: set to 0"]
+    title = [f"{columns.name}, {'×' if crossed else 'without colour'}: set to 0"]
     end = 1.0 if quantity == "weight" else limit
     beyond = 0 if end is None else int((np.abs(values) > end).sum())
     if beyond:
         count = values.size if blocked is None else int((~blocked).sum())
-        title.append(
-            f"the colour scale ends at {end:.3g};<br>{beyond:,} of {count:,} values lie beyond it"
-        )
+        title.append(f"{beyond:,} of {count:,} beyond the colours, which end at {end:.3g}")
     return figure.update_xaxes(title={"text": "<br>".join(title)})
 
 

@@ -56,7 +56,7 @@ def to_scale(length: int, width: int, heads: int) -> go.Figure:
         right, down = extent(*way)
         return min(WIDE / right, HIGH / down)
 
-    ways = [(across, is_under) for across in range(1, heads + 1) for is_under in (True, False)]
+    ways = [(across, is_under) for across in range(heads, 0, -1) for is_under in (True, False)]
     across, is_under = max(ways, key=scale)
     (right, down), pixels = extent(across, is_under), scale((across, is_under))
     first = (0.0, length + gap) if is_under else (width + gap, 0.0)

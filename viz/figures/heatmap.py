@@ -125,7 +125,8 @@ def framed(figure: go.Figure, rows: Sequence[int], columns: Sequence[int]) -> go
     high, wide = int(cells.dy or 1), int(cells.dx or 1)
     top, left = rows[0] // high * high - 0.5, columns[0] // wide * wide - 0.5
     bottom, right = (rows[-1] // high + 1) * high - 0.5, (columns[-1] // wide + 1) * wide - 0.5
-    frame(figure, (left, right, top, bottom), INK)
+    for colour, width in ((PAPER, 6), (INK, 2)):  # seen on faint and on strong cells
+        frame(figure, (left, right, top, bottom), colour, width)
     return figure
 
 

@@ -83,8 +83,8 @@ def _sought(heads: int) -> None:
     """What stands in the picture's place while the passes run."""
     st.markdown(
         f"The model reads your text once without each of its {heads} heads. Then the loss of each pass, what "
-        "each head attends to and writes, each token and the largest numbers are compared with their like, and "
-        "the ten that lie furthest out are listed here."
+        "each head attends to, each token and the largest numbers are compared with their like, and the ten "
+        "that lie furthest out are listed here."
     )
 
 

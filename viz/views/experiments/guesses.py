@@ -91,17 +91,19 @@ def _of_sureness(look: TriedRun, change: Intervention, answered: bool, how: str)
     changed = _changed(look, change)
     after = losses(changed)
     now = np.exp(-after)
-    most = int(np.abs(now - sure).argmax())
+    differs = [fixed(was, 2) != fixed(is_now, 2) for was, is_now in zip(sure, now, strict=True)]
+    most = int((np.abs(now - sure) * (differs if any(differs) else 1)).argmax())
     moved = fixed(before.mean(), 2), fixed(after.mean(), 2)
     words = (
         f"{plain(look.title)} is {'surer' if now[most] > sure[most] else 'less sure'} of "
-        f"{_token(tokens[most + 1])} {how}: {fixed(sure[most], 2)} before, {fixed(now[most], 2)} now."
+        f"{_named(tokens, most + 1)} {how}: {fixed(sure[most], 2)} before, {fixed(now[most], 2)} now."
     )
-    if max(map(float, np.abs(now - sure))) < 0.005:
+    way = _way(before.mean(), after.mean())
+    if not any(differs):
         words = f"No word’s probability changes in its first two decimals {how}."
-    verdict = TrialResult(
-        _way(before.mean(), after.mean()), moved, "nats per token, the mean loss", words
-    )
+    elif way == (0 if now[most] > sure[most] else 2):  # the other way than this word's
+        words = f"{words[:-1]}; over all words the loss {('rises', '', 'falls')[way]} all the same."
+    verdict = TrialResult(way, moved, "nats per token, the mean loss", words)
     panel = Panel(
         "experiment-sureness-changed",
         picture=partial(
@@ -136,7 +138,7 @@ def _sureness(look: TriedRun, tokens: list[str], sure: np.ndarray) -> Panel:
     return Panel(
         "experiment-sureness",
         look_for=f"How sure {plain(look.title)} is of each word, unchanged: most of "
-        f"{_token(tokens[top + 1])} ({fixed(sure[top], 2)}), least of {_token(tokens[low + 1])} "
+        f"{_named(tokens, top + 1)} ({fixed(sure[top], 2)}), least of {_named(tokens, low + 1)} "
         f"({fixed(sure[low], 2)}).",
         picture=partial(moving_bars, _labels(tokens[1:]), sure.tolist(), unit=_SURE, most=top),
         beside=[
@@ -551,6 +553,12 @@ def _token(text: str, position: int | None = None) -> str:
     """A token in a sentence: a full stop is quoted, or it would read as the end of one."""
     words = bold_token(text, position)
     return words if any(map(str.isalnum, text)) else f"“{words}”"
+
+
+def _named(tokens: Sequence[str], position: int) -> str:
+    """A token in a sentence, with its position where there are more of it."""
+    text = tokens[position]
+    return _token(text, position if tokens.count(text) > 1 else None)
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:

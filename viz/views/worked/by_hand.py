@@ -137,6 +137,8 @@ def _choose_step(example: Example) -> int:
         range(last + 1),
         format_func=lambda at: f"{at + 1} of {last + 1}: {example.steps[at].title}",
         key=key,
+        label_visibility="collapsed",
+        width=320,
         on_change=lambda: open_step(name, st.session_state[key]),
     )
     st.button(
