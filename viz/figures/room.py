@@ -285,7 +285,8 @@ def _legend_of_fewer_rows(figure: go.Figure, place: str, beside: float) -> str:
         width = math.ceil(names / rows) * widest + beside
         spare = KEY_ROW * (most - rows)
         rules.append(
-            f"@container (min-width:{width:.0f}px){{{place}>*{{margin-top:-{spare:.0f}px}}}}"
+            f"@container (min-width:{width:.0f}px){{{place}>*{{margin-top:-{spare:.0f}px;"
+            f"height:calc(100% + {spare:.0f}px)}}}}"  # Streamlit makes it as high as what is left
         )
     return "".join(rules)
 

@@ -103,7 +103,8 @@ def _entry(look: Look, finding: Finding) -> str:
     apart = f"{finding.stands_out:,.0f} deviations from the median"
     words = f"{number} among {len(finding.among):,} {like}, {apart}"
     bars = marked_bars(np.array(finding.among), finding.at, HUES[finding.kind])
-    rest = f"{html.escape(words.removeprefix(number))}. ✓ {difference(finding.check)} {shown}"
+    check = f"✓\N{NO-BREAK SPACE}{difference(finding.check)}"
+    rest = f"{html.escape(words.removeprefix(number))}. {check} {shown}"
     return (
         f'<li><div class="pictures">{_map(look, parameters)}'
         f'<img class="bars" src="{bars}" alt="{html.escape(words)}"></div><div>'

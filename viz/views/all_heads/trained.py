@@ -26,7 +26,7 @@ _WHEN = {
 
 def untrained(look: Look) -> Panel:
     """A head at step 0 and at the end of its training, on the same scale."""
-    chosen = choose_training(first=look.request.model)
+    chosen = choose_training(first=look.request.model, shuffles=False)
     if chosen is None:
         return Panel("training-beside")
     traces, place, head = chosen.traces, chosen.place, chosen.head
@@ -72,8 +72,8 @@ def untrained(look: Look) -> Panel:
 def two_runs(look: Look) -> Panel:
     """Two trainings: their curves in one picture, and a head of each under one slider."""
     sides = {
-        "left": choose_training(first=look.request.model),
-        "right": choose_training("-right", first="stories"),
+        "left": choose_training(first=look.request.model, shuffles=False),
+        "right": choose_training("-right", first="stories", shuffles=False),
     }
     runs = {f"{one.title} ({side})": one for side, one in sides.items() if one is not None}
     if len(runs) < 2:

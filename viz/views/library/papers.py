@@ -28,6 +28,7 @@ from model.papers.stored import has_stored, stored_results
 from model.run.weights_hash import weights_hash
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
+from viz.notation.numbers import signed
 from viz.shell.background import AT_FIRST, SECONDS, Passes, PassesOf
 from viz.shell.panel import Check, Panel, Table
 from viz.state import url
@@ -268,7 +269,9 @@ def _pair(result: PaperResult) -> str:
         f"<b>{html.escape(brief(one.value))}</b> {html.escape(one.unit)}</dd>"
         for label, one in pair.items()
     )
-    ends = "".join(f"<span>{'0' if at == 0 else brief(at)}</span>" for at in (low, high))
+    ends = "".join(
+        f"<span>{brief(at) if at % 1 else signed(f'{at:,.0f}')}</span>" for at in (low, high)
+    )
     return f'<dl>{rows}<dd class="ends">{ends}</dd></dl>{_missed(result)}'
 
 
