@@ -282,7 +282,6 @@ def _layer_name(name: str) -> str:
 
 
 LISTED = 24  # characters of a token in a list
-HINT = "Click a mark on the left to fill the formula with the numbers of that token."
 
 
 def pick_token(tokens: Sequence[Token], key: str) -> int:
