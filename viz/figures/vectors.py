@@ -61,7 +61,7 @@ class ColourEnd:
         """The figure of `heatmap`, with a note beside its colour scale where values lie beyond."""
         if not self.beyond:
             return figure
-        words = f"{self.beyond:,} of {self.total:,}<br>lie beyond ±{self.value:.3g}"
+        words = f"{self.beyond:,} of {self.total:,}<br>lie beyond the ends"
         place = {"xref": "paper", "yref": "paper", "xshift": SCALE_BELOW + 8, "yanchor": "top"}
         return figure.add_annotation(note(words, 0, 0, align="left", **place))
 

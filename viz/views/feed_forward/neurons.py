@@ -130,9 +130,11 @@ def neurons(look: Look) -> Panel:
 
 
 def _look_for(name: str, neurons: Sequence[tuple[int, float, float]], *, gated: bool) -> str:
-    """What the framed cells of a token's row show. neurons: of the largest, and of the one that the activation
-    bends most, where it bends one, the number and the values before and after. gated: whether what comes
-    after is multiplied by another number."""
+    """What the framed cells of a row show.
+
+    neurons: the number and the values before and after, of the largest one and, where the activation bends
+    one, of that which it bends most. gated: whether what comes after is multiplied by another number.
+    """
     (largest, _, value), *bent = neurons
     words = f"In the row of {name}, neuron {largest} is largest: {signed(f'{value:.2f}')}."
     for neuron, before, hidden in bent:

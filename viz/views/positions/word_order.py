@@ -28,7 +28,7 @@ OTHERS: tuple[WordPair, ...] = (  # where no two words of the visitor's sentence
 WORDS = 12  # at the beginning of the sentence: two of them change places
 DRAWN = 16  # tokens
 EQUAL = 1e-4  # of the largest value: rounding stays far below, and what positions do far above
-ON, OFF, LIFTED = "with positions", "without", "without, no mask"
+ON, OFF, LIFTED = "with<br>positions", "without<br>", "without,<br>no mask"
 INTERVENTIONS = {
     ON: Intervention(),
     OFF: Intervention(positions=False, bias=False),
@@ -48,16 +48,17 @@ def word_order(look: Look) -> Panel:
     except ValueError as refusal:
         raise NotShownError(f"These two sentences cannot be compared. {refusal}") from refusal
     tokens = [token.text for token in traced(_request(look, texts[0], ON)).tokens]
-    apart = {way: run.differences for way, run in runs.items()}
+    apart = {way.replace("<br>", " ").strip(): run.differences for way, run in runs.items()}
     values = np.stack(list(apart.values()), 1)[:DRAWN]
     picture = heatmap(
         values,
         rows=Axis("token", tokens[:DRAWN]),
-        columns=Axis("", list(runs), tokens=False),
+        columns=Axis("", list(apart), tokens=False),
         quantity="difference",
         words=numbers_in_cells(values, 2),
     )
-    picture.layout.xaxis.ticktext = [f"<b>{_head(way)}</b><br>{_verdict(runs[way])}" for way in runs]
+    picture.layout.xaxis.tickangle = 0
+    picture.layout.xaxis.ticktext = [f"<b>{way}</b><br>{_size(runs[way])}" for way in runs]
     return Panel(
         "positions-word-order",
         look_for=_look_for(runs, tokens),
@@ -71,17 +72,13 @@ def word_order(look: Look) -> Panel:
             Caption(_read(typed, texts, look.request.text, len(tokens))),
         ],
         table=Table(
-            {"token": list(map(token_label, tokens))} | dict(apart), index="position", decimals=8
+            {"token": list(map(token_label, tokens)), **apart}, index="position", decimals=8
         ),
     )
 
 
-def _head(way: str) -> str:
-    return way.replace(", ", ",<br>") if way == LIFTED else f"{way}<br>"
-
-
-def _verdict(run: Reordered) -> str:
-    return f"equal: {difference(run.largest)}" if _is_equal(run) else f"up to {run.largest:.2f}"
+def _size(run: Reordered) -> str:
+    return f"max {difference(run.largest) if _is_equal(run) else f'{run.largest:.2f}'}"
 
 
 def _look_for(runs: dict[str, Reordered], tokens: list[str]) -> str:
@@ -94,9 +91,9 @@ def _look_for(runs: dict[str, Reordered], tokens: list[str]) -> str:
     if LIFTED in runs and not off:
         return (
             f"{differs} Without them the model still tells the two sentences apart: its causal mask shows "
-            "each token only the earlier ones. Lift the mask too, and nothing differs."
+            "each token only the earlier ones. Lift the mask too, and all that is left is rounding."
         )
-    return f"{differs} Without them nothing differs: who does what to whom is lost."
+    return f"{differs} Without them all that is left is rounding: who does what to whom is lost."
 
 
 def _sentences(look: Look) -> WordPair:

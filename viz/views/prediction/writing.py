@@ -11,7 +11,7 @@ import streamlit as st
 
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.live_writing import Choice, Writing, live_writing
-from model.analysis.tokens.prediction import log_probabilities
+from model.analysis.tokens.prediction import Sampling, log_probabilities
 from model.serving.engine import Request
 from model.trace.arrays import Array
 from model.trace.records import Token
@@ -30,10 +30,11 @@ from viz.state.session import current
 from viz.views.prediction.next_token import (
     UNCHANGED,
     bars_of,
+    cut_controls,
+    divisor_control,
     in_words,
     listed_ids,
     row_of,
-    sampling_controls,
 )
 from viz.views.tokens.chat import offer_chat
 
@@ -198,7 +199,7 @@ def room_of(look: Look) -> int:
 def choice_of() -> Choice:
     """A token drawn with a seed under the reader's temperature, top-k and top-p."""
     with st.popover("Temperature, top-k, top-p"):
-        sampling = sampling_controls()
+        sampling = Sampling(divisor_control(), *cut_controls())
         seed = st.slider("Seed", 0, 99, key="prediction-seed", bind="query-params")
     return Choice(sampling, seed)
 

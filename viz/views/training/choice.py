@@ -124,7 +124,7 @@ def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
     if not side:
         choose_dropped(chosen)
     name = one_of(
-        f"Which model's training{', on the right' if side else ''}",
+        f"Training of{', on the right' if side else ''}",
         [*names, *own],
         chosen,
         default=first if first in names else names[0],
