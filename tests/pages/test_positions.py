@@ -1,7 +1,6 @@
 """The page on positions: word order, tables, likeness, and sums, in numbers."""
 
 import json
-import re
 
 import numpy as np
 import pytest

@@ -57,7 +57,7 @@ def word_order(look: Look) -> Panel:
         quantity="difference",
         words=numbers_in_cells(values, 2),
     )
-    picture.layout.xaxis.tickangle = 0
+    picture.layout.xaxis.autotickangles = [0]
     picture.layout.xaxis.ticktext = [f"<b>{way}</b><br>{_size(runs[way])}" for way in runs]
     return Panel(
         "positions-word-order",

@@ -125,7 +125,7 @@ def _least_sure(step: WrittenStep, number: int, *, drawn: bool) -> str:
     """Where the model was least sure of what it wrote."""
     (written, *rivals), (share, *others) = step.tokens, step.shares
     words = (
-        "Each column is a step: its dark foot is the probability of the token that was written. The model "
+        "Each column is a step: its foot is the probability of the token that was written. The model "
         f"was least sure in step {number}: it wrote {bold_token(written)} with {fixed(share, 2)}"
     )
     if not rivals or not others[0]:

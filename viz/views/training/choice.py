@@ -124,11 +124,12 @@ def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
     if not side:
         choose_dropped(chosen)
     name = one_of(
-        f"Training of{', on the right' if side else ''}",
+        f"Training{', on the right' if side else ''}",
         [*names, *own],
         chosen,
         default=first if first in names else names[0],
         named=lambda one: titles.get(one, one),
+        quiet=not side,
         bind="query-params",
     )
     if not side:
@@ -174,17 +175,15 @@ def _text_key(name: str) -> str:
 
 def text_box(key: str, default: str, *, listed: bool) -> str:
     """The text to read; for the model of symbols also a button for another list."""
-    label, help = ("List", "Symbols: a–z and 1–6.") if listed else ("Text", None)
-    text = st.text_input(
-        label, default, max_chars=CHARACTERS, key=key, bind="query-params", help=help
-    )
+    label = "Symbols" if listed else "Text"
+    text = st.text_input(label, default, max_chars=CHARACTERS, key=key, bind="query-params")
     if listed:
         st.button(
             "Shuffle",
             key=f"{key}-shuffle",
             on_click=_shuffle,
             args=(key,),
-            help="Draws another random list and repeats it.",
+            help="Draws another random list of a–z and 1–6, and repeats it.",
         )
     return text
 
