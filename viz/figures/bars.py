@@ -567,7 +567,7 @@ def contribution_lengths(
     ticks = {"tickvals": positions, "ticktext": [name.replace(" ", "<br>", 1) for name in names]}
     return chart(
         [bars, *([] if token is None else [mean]), stream_line, *meanings],
-        titled("sub-layer, in order", **ticks),
+        titled("sub-layer, in order", autotickangles=[0], **ticks),
         titled("length of the vector", rangemode="tozero"),
         height=430,
         barmode="overlay",

@@ -129,7 +129,8 @@ def _defaults(look: Look) -> WordPair:
         if _hold_the_same(look.model, _as_fed(look.model, pair)):
             return pair
     for pair in OTHERS:
-        if _hold_the_same(look.model, _as_fed(look.model, pair)):
+        fed = _as_fed(look.model, pair)
+        if not any(map(look.model.new_words, fed)) and _hold_the_same(look.model, fed):
             return pair
     return look.request.text, " ".join(reversed(words))
 
@@ -144,9 +145,7 @@ def _as_fed(model: Model, pair: WordPair) -> WordPair:
 
 
 def _hold_the_same(model: Model, pair: WordPair) -> bool:
-    """Whether a model knows both sentences, as the same tokens in some order."""
-    if any(map(model.new_words, pair)):
-        return False
+    """Whether a model reads both sentences, as the same tokens in some order."""
     try:
         same_tokens(*map(model.tokens, pair))
     except ValueError:

@@ -57,7 +57,8 @@ def token_by_token(look: Look) -> Panel:
     count = tokens_to_write(look)
     text = writing(look, choice, count)
     if text is None:
-        return Panel("prediction-writing")
+        words = "Each step reads the whole text so far and adds one token."
+        return Panel("prediction-writing", look_for=words)
     run = traced(request_after(look, text.ids[:-1]))
     prediction = run.require_prediction()
     rows = prediction.rows(prediction.shape[0] - len(text.ids), prediction.shape[0])

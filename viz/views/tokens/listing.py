@@ -264,8 +264,11 @@ def _word_steps(look: Look) -> Part:
         cut = word_cut(tokenizer, text, number)
     except ValueError as refusal:
         return Caption(plain(str(refusal)))
+    word = bold_token(words[number])
+    if len(cut.steps[0].pieces) == len(cut.own) == 1:
+        return f"{word} is not cut: it is one token."
     steps = _merges(cut) if cut.kind == "merges" else _longest(cut)
-    whose: list[Part] = [f"**How {bold_token(words[number])} is cut.** {steps}"]
+    whose: list[Part] = [f"**How {word} is cut.** {steps}"]
     if isinstance(tokenizer, GPT2Subset):
         whose.append(Caption(_kept(look.title, tokenizer, cut)))
     if not cut.agrees:
