@@ -62,7 +62,7 @@ CHECKED = {  # views that hold their numbers against the model's own
     "stream": ("Layer by layer", "Contributions"),
     "prediction": ("Which tokens made it?",),
     "writing": ("Token by token", "KV cache"),
-    "tokens": ("Step by step",),
+    "tokens": ("Tokens",),
     "vectors": ("Look-up",),
     "shapes_and_cost": ("",),
     "model_as_code": ("",),

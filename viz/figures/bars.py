@@ -567,7 +567,7 @@ def contribution_lengths(
     ticks = {"tickvals": positions, "ticktext": [name.replace(" ", "<br>", 1) for name in names]}
     return chart(
         [bars, *([] if token is None else [mean]), stream_line, *meanings],
-        titled("sub-layer, in order", **ticks),
+        titled("sub-layer, in order", autotickangles=[0], **ticks),
         titled("length of the vector", rangemode="tozero"),
         height=430,
         barmode="overlay",
@@ -581,4 +581,4 @@ def contribution_rows(names: Sequence[str], added: FloatArray, tokens: Sequence[
     columns = Axis(title, names, tokens=False)
     figure = heatmap(added.T, rows=Axis("token", tokens), columns=columns, quantity="stream")
     figure.data[-1].update(zmin=0, zmax=end.value or 1.0, colorscale=rising_scale(STREAM))
-    return figure.update_xaxes(title={"text": f"{title}<br>{end.words.replace('±', '')}"})
+    return end.say_beyond(figure)

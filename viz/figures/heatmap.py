@@ -56,8 +56,7 @@ def heatmap(
         decimals: of the numbers in the cells.
         words: what stands in the cells, as Plotly may draw it; None: numbers, where they fit; (): nothing.
         height: in pixels; None: as many rows need.
-        square: cells as high as wide, with the colour scale below them, as in the explorer; else they fill
-            the width.
+        square: cells as high as wide, as in the explorer; else they fill the width.
         block: rows and columns of each value, where values come in blocks already.
 
     Raises ValueError if labels and values do not fit.
@@ -92,7 +91,7 @@ def heatmap(
             zmin=-end if diverging else 0.0,
             zmax=end,
             showscale=quantity is not None,
-            colorbar=(SCALE if layout else {}) | {"thickness": 10, "outlinewidth": 0, "nticks": 5},
+            colorbar=SCALE | {"thickness": 10, "outlinewidth": 0} | _ends(end, diverging),
             xgap=TILES_APART if quantity is None else 0,
             ygap=TILES_APART if quantity is None else 0,
             **_hover(shown, rows, columns, block),
@@ -105,9 +104,19 @@ def heatmap(
         return _in_blocks(figure, block, BELOW, is_positive=not diverging)
     if columns.tokens and len(columns.labels) > LEVEL:
         above["tickangle"] = SLANTED
-    height = height or min(max(26 * len(rows.labels) + 110, 200), TALLEST)
+    height = height or min(max(26 * len(rows.labels) + 130, 200), TALLEST)
     figure = chart(traces, above, down, height=height)
+    if quantity is not None:
+        figure.layout.margin.b = BELOW
     return _in_blocks(figure, block, figure.layout.margin.b, is_positive=not diverging)
+
+
+def _ends(end: float, diverging: bool) -> dict[str, object]:
+    """The numbers at a colour scale: where it ends, and its middle."""
+    if not diverging:
+        return {"nticks": 5}
+    ticks = [-end, 0.0, end]
+    return {"tickvals": ticks, "ticktext": [signed(f"{tick:.3g}") for tick in ticks]}
 
 
 def headed(figure: go.Figure, title: str) -> go.Figure:

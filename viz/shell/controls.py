@@ -248,7 +248,6 @@ def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
 
 
 LISTED = 24  # characters of a token in a list
-HINT = "Click a mark on the left to fill the formula with the numbers of that token."
 
 
 def pick_token(tokens: Sequence[Token], key: str) -> int:
