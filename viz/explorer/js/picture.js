@@ -81,7 +81,6 @@ export class Picture {
     Object.assign(this, { figure, view });
     const { parts } = this;
     write(parts.look, view.stage.look);
-    write(parts.title, figure.title);
     parts.figure.style.width = `${figure.layout.width}px`;
     parts.figure.style.height = `${figure.layout.height}px`;
     this.paint();
@@ -219,7 +218,6 @@ export class Picture {
     const { window, panels } = this.figure;
     const isPart = window.exact || this.view.isLong;
     this.parts.window.hidden = !isPart;
-    this.parts.hint.hidden = isPart && !window.exact;
     const isPositive = panels[0].low === 0;
     if (!isPart || !this.differs("window", [window, isPositive])) return;
     this.parts.window.replaceChildren(...this.windowWords(window, isPositive));
