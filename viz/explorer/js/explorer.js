@@ -230,6 +230,7 @@ export class Explorer {
         zoom();
       },
       leave: () => this.choose(this.state.card ? { card: null } : { window: null }),
+      whole: () => this.choose({ card: null, window: null }),
       hasCard: ({ row, column }) => this.state.card === cellName({ query: row, key: column }),
       setSpan: (span) => this.choose({ span }),
     };

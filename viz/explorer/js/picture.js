@@ -25,7 +25,7 @@ export class Picture {
   said = "";
 
   /** `parts`: the elements by class. `actions`: choose(cell), light({ query, key } or null), move(rows, columns),
-   *  zoom(cell, cell), enter(), leave(), setSpan("layer" or "head"), hasCard(cell), painted(). */
+   *  zoom(cell, cell), enter(), leave(), whole(), setSpan("layer" or "head"), hasCard(cell), painted(). */
   constructor(root, parts, actions) {
     Object.assign(this, { root, parts, actions });
     const describe = (cell) => this.describe(cell);
@@ -225,7 +225,7 @@ export class Picture {
 
   windowWords(window, isPositive) {
     if (window.exact) {
-      const whole = button("whole", this.actions.leave, {}, "Back to the whole picture");
+      const whole = button("whole", this.actions.whole, {}, "Back to the whole picture");
       return [`${sentenceCase(spanned(window))}, every cell. `, whole];
     }
     const { rowBlock, columnBlock } = window;
