@@ -53,7 +53,7 @@ def test_what_is_chosen_in_the_picture_is_chosen_in_python(
     page.get_by_test_id("head-picker").click()
     page.get_by_test_id(f"{OTHER}-2").click()
     expect_told(notebook, widget, place=OTHER, head=2)
-    expect(explorer.get_by_test_id("title")).to_contain_text("L3H2")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L3H2")
     page.keyboard.press("Escape")
     explorer.get_by_test_id("stage-scores").click()
     expect_told(notebook, widget, stage="scores")
@@ -75,7 +75,7 @@ def test_what_python_sets_moves_the_picture(
     widget.place, widget.head, widget.stage, widget.query, widget.key = OTHER, 5, "masked", 7, 3
     notebook.deliver(widget)
     expect_shown(explorer, head=5, stage="masked", query=7, key=3)
-    expect(explorer.get_by_test_id("title")).to_contain_text("L3H5")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L3H5")
     expect(notebook.page.get_by_test_id("head-picker")).to_have_text(re.compile("L3H5"))
     assert chosen(widget) == (OTHER, 5, "masked", 7, 3)
 
@@ -116,7 +116,7 @@ def test_a_large_layer_comes_from_python_when_it_is_chosen(
     page = notebook.page
     page.get_by_test_id("head-picker").click()
     page.get_by_test_id(f"{OTHER}-2").click()
-    expect(explorer.get_by_test_id("title")).to_contain_text("L3H2")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L3H2")
     page.keyboard.press("Escape")
     explorer.get_by_test_id("stage-value").click()
     expect_shown(explorer, stage="value", head=2)
@@ -138,7 +138,7 @@ def test_a_saved_notebook_shows_and_switches_without_a_kernel(
     expect_shown(explorer, head=7, stage="scores", query=4, key=1)
     notebook.page.get_by_test_id("head-picker").click()
     notebook.page.get_by_test_id(f"{OTHER}-2").click()
-    expect(explorer.get_by_test_id("title")).to_contain_text("L3H2")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L3H2")
     expect_shown(explorer, head=2)
 
 
@@ -163,7 +163,7 @@ def test_without_a_kernel_a_layer_that_was_not_saved_says_what_it_needs(
     expect(notice).to_contain_text("needs a running kernel")
     page.set_viewport_size({"width": 1000, "height": 900})
     page.get_by_test_id(f"{PLACE}-3").click()
-    expect(explorer.get_by_test_id("title")).to_contain_text("L1H3")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L1H3")
     expect_shown(explorer, head=3)
 
 

@@ -71,7 +71,7 @@ def _picture(look: Look, detail: Detail, cell: ScoreCell | None) -> None:
     """
     if not still_asked(look) or current().detail != detail:
         st.rerun()
-    page.explored(look, layers=True, hero=hero_of(look))
+    page.explored(look, hero_of(look))
     frame().follow_head()
     if cell is not None and cell != cell_of(look):
         st.rerun()
