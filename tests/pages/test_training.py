@@ -45,7 +45,7 @@ def untrained_beside_trained(**parameters: str) -> AppTest:
 
 def its(app: AppTest) -> Any:
     """The box of the sentence, or of the list."""
-    (found,) = [box for box in app.text_input if box.label.startswith(("Symbols", "Text"))]
+    (found,) = [box for box in app.text_input if box.label.startswith(("List", "Text"))]
     return found
 
 
@@ -115,11 +115,7 @@ def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(
 
 def test_every_training_that_was_shipped_can_be_chosen() -> None:
     assert set(TITLES) <= set(shipped_training_runs())
-<<<<<<< HEAD
     assert len(control(opened(), "Training of").options) == len(shipped_training_runs())
-=======
-    assert len(control(opened(), "Training").options) == len(shipped_training_runs())
->>>>>>> w-c
 
 
 def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:

@@ -126,11 +126,7 @@ def choose_training(
     if not side:
         choose_dropped(chosen)
     name = one_of(
-<<<<<<< HEAD
         "Training on the right" if side else "Training of",
-=======
-        f"Training{', on the right' if side else ''}",
->>>>>>> w-c
         [*names, *own],
         chosen,
         default=first if first in names else names[0],
@@ -179,7 +175,6 @@ def _text_key(name: str) -> str:
     return f"training-text-{name}"
 
 
-<<<<<<< HEAD
 def text_box(key: str, default: str, *, listed: bool, shuffles: bool = True) -> str:
     """The text to read; for the model of symbols also a button for another list, where it `shuffles`."""
     label, help = ("List", "Symbols: a–z and 1–6.") if listed else ("Text", None)
@@ -187,13 +182,6 @@ def text_box(key: str, default: str, *, listed: bool, shuffles: bool = True) -> 
         label, default, max_chars=CHARACTERS, key=key, bind="query-params", help=help
     )
     if listed and shuffles:
-=======
-def text_box(key: str, default: str, *, listed: bool) -> str:
-    """The text to read; for the model of symbols also a button for another list."""
-    label = "Symbols" if listed else "Text"
-    text = st.text_input(label, default, max_chars=CHARACTERS, key=key, bind="query-params")
-    if listed:
->>>>>>> w-c
         st.button(
             "Shuffle",
             key=f"{key}-shuffle",
