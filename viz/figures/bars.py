@@ -389,7 +389,7 @@ def distribution(
         ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
     rows = Axis("", ticks).down() | {"tickvals": list(range(len(ticks))), "ticktext": ticks}
     rows |= {"fixedrange": True}
-    divided = "" if divisor == 1 else f" ÷ {divisor:g}"
+    divided = "" if divisor == 1 else f" of logit ÷ {divisor:g}"
     own = "" if drawn is None else "<br>outlined: the model's own"
     above: TraceStyle = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "align": "left"}
     bare = {"fixedrange": True, "showticklabels": False, "showgrid": False}
@@ -403,7 +403,7 @@ def distribution(
         margin={"l": 8, "r": 8, "t": 28 if drawn is None else 44, "b": 8},
         annotations=[
             note("<b>logit</b>", 0, 1, **above),
-            note(f"<b>probability</b> = softmax(logit{divided}){own}", 0.38, 1, **above),
+            note(f"<b>probability</b>{divided}{own}", 0.38, 1, **above),
         ],
         showlegend=False,
         meta="Logits and probabilities of the next token. "

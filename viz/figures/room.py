@@ -157,12 +157,15 @@ def aligned_tops(figures: Sequence[go.Figure]) -> None:
     margins = [(one, margin) for one in figures if (margin := counted_margins(one))]
     top = max((margin["t"] for _, margin in margins), default=0.0)
     sides = [_side_of_cells(figure, margin["t"]) for figure, margin in margins]
-    for (figure, margin), side in zip(margins, sides, strict=True):
+    cells = [
+        (figure.layout.height - margin["t"] - figure.layout.margin.b) * min(sides) / side
+        for (figure, margin), side in zip(margins, sides, strict=True)
+    ]
+    for (figure, margin), high in zip(margins, cells, strict=True):
         around = margin["t"] + figure.layout.margin.b
-        cells = (figure.layout.height - around) * min(sides) / side
-        figure.layout.meta = {"above": top}
+        figure.layout.meta = {"above": top, "share": high / max(cells)}
         figure.layout.xaxis.title.standoff = 4 + top - margin["t"]
-        figure.layout.height = round(cells + around + top - margin["t"])
+        figure.layout.height = round(high + around + top - margin["t"])
 
 
 def _side_of_cells(figure: go.Figure, above: float) -> float:
@@ -224,15 +227,16 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
         return ""
     share = _height_by_width(figure)
     beside, above = margin.l + margin.r, margin.t + margin.b
-    widest = beside + (figure.layout.height - above) / share
     cells = f"{share:.5f}*(100cqi*var(--larger,1) - {beside:.1f}px)"
-    height = f"min({figure.layout.height}px,calc({cells} + {above:.1f}px))"
-    # The lecture view shows all larger. Streamlit measures that, and draws beyond the figure's place.
-    measured = "calc(var(--height)/var(--larger,1))"
+    # The lecture view says how much is left. Beside a figure with more rows, one of fewer takes its part of it.
+    part = (figure.layout.meta or {}).get("share", 1.0)
+    left = f"({above:.1f}px + (var(--tallest,9999px) - {above:.1f}px)*{part:.4f})"
+    tallest = f"min({figure.layout.height}px,{left})"
+    height = f"min({tallest},calc({cells} + {above:.1f}px))"
     return (
         f"{place}{{flex-basis:auto!important;height:auto!important}}"
-        f"{place}>*{{--height:{height};height:{measured};max-width:calc({widest:.1f}px/var(--larger,1));"
-        f"margin-bottom:calc(var(--height) - {measured})}}"
+        f"{place}>*{{--squares:1;height:{height};"
+        f"max-width:calc(({beside:.1f}px + ({tallest} - {above:.1f}px)/{share:.5f})/var(--larger,1))}}"
     )
 
 

@@ -17,10 +17,13 @@ const CELLS = {
   ArrowUp: { row: -1 },
   ArrowDown: { row: 1 },
 };
+const LOWEST = 160; // pixels of the page: of a chart
+const BELOW = 12;
 const PICTURE = ".stMain .js-plotly-plot";
 
 /** Streamlit measures a chart's room on the screen, where everything is larger, and draws in pixels of the page: it
- *  would be drawn taller than its place. How wide its place is, lecture.css says. */
+ *  would be drawn taller than its place. How wide its place is, lecture.css says. A chart that begins on the screen ends
+ *  there, if it is not too low then; how high square cells are, their width says. */
 function measureCharts() {
   const { prototype } = Element;
   const measure = prototype.getBoundingClientRect;
@@ -28,7 +31,10 @@ function measureCharts() {
   prototype.getBoundingClientRect = function () {
     const box = measure.call(this);
     if (!this.classList.contains("stPlotlyChart")) return box;
-    return new DOMRect(box.x, box.y, box.width, box.height / drawnLarger());
+    const larger = drawnLarger();
+    const left = innerHeight - box.y - BELOW;
+    const ends = larger > 1 && left > LOWEST * larger && !getComputedStyle(this).getPropertyValue("--squares");
+    return new DOMRect(box.x, box.y, box.width, (ends ? Math.min(box.height, left) : box.height) / larger);
   };
   prototype.getBoundingClientRect.isOfLecture = true;
 }
