@@ -59,6 +59,7 @@ def test_the_picture_and_its_numbers_can_be_saved(stage: Stage) -> None:
         files[ending] = download.value.path().read_bytes()
     assert files["png"].startswith(b"\x89PNG")
     assert b"Weights of L2H1" in files["svg"]
+    assert files["svg"].count("·saw".encode()) == 2  # its row and its column
     assert files["pdf"].startswith(b"%PDF-")
     assert b"/EmbeddedFile" not in files["pdf"]  # of no run that can be made again
     lines = files["csv"].decode().splitlines()

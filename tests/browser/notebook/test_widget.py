@@ -205,14 +205,18 @@ def test_two_views_of_one_widget_move_together_and_two_widgets_do_not(
 
 
 @pytest.mark.walk
-def test_a_comparison_shows_both_runs_and_their_difference_and_saves_them_with_their_words(
+def test_a_comparison_shows_a_run_at_a_time_and_saves_both_and_their_difference_with_their_words(
     open_notebook: Callable[..., Notebook], trace: Trace
 ) -> None:
     changed = load_model("house-gpt").trace(TEXT, intervention=Intervention(scale=1.0))
     notebook = open_notebook()
     explorer = notebook.show(compare(trace, changed, place=PLACE, head=2))
     captions = ["baseline: unchanged run", "changed run", "changed − baseline"]
-    expect(explorer.locator(".caption")).to_have_text(captions)
+    weights = [one.find(PLACE).weights(2)[-1].max() for one in (trace, changed)]
+    explorer.get_by_test_id("run-baseline").press("Enter")
+    expect(explorer.get_by_test_id("top-key-0")).to_contain_text(f"{weights[0]:.4f}")
+    explorer.get_by_test_id("run-baseline").press("Enter")
+    expect(explorer.get_by_test_id("top-key-0")).to_contain_text(f"{weights[1]:.4f}")
     explorer.get_by_test_id("more").click()
     with notebook.page.expect_download() as saved:
         explorer.get_by_test_id("save-svg").click()
@@ -269,6 +273,7 @@ def test_formulas_are_set_in_their_own_fonts(
 ) -> None:
     notebook = open_notebook()
     explorer = notebook.show(show(trace, place=PLACE))
+    explorer.get_by_test_id("how").click()
     expect(explorer.get_by_test_id("formula").locator(".katex").first).to_be_visible()
     loaded = "() => document.fonts.ready.then((fonts) => fonts.check('16px KaTeX_Math'))"
     assert notebook.page.evaluate(loaded)

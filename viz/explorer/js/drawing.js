@@ -36,6 +36,8 @@ const BELOW = 48; // pixels of the window that stay free below it, for its legen
 const [BESIDE, BESIDE_IN_LECTURE] = [284, 180]; // pixels beside the map, with the gap
 const LEAST = 560; // pixels in which map and row stand beside each other
 const NARROWEST = 120;
+// Pixels of a saved picture. That of a changed run has the unchanged one and the difference beside it.
+const [ONE, THREE] = [{ available: 720, tallest: 660 }, { available: 1380, tallest: 520 }];
 const RUN = 700; // milliseconds in which a number of the page runs from before to after
 const WIDE = 1600; // pixels of a window in which full detail has both runs and their difference beside each other
 
@@ -195,7 +197,8 @@ export class Drawing {
       const header = this.isSplit ? 0 : this.header.height(this.root, layer, labels.key);
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
       const certificate = { run: saved, view: { place: layer.name, head: state.head, stage: stage.name } };
-      const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate };
+      const whole = () => figureOf({ ...of, run: null, room: before ? THREE : ONE, title, header: 0 });
+      const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate, saved: whole };
       const figure = figureOf({ ...of, room, title, header });
       this.fadeTo(figure, derived);
       picture.draw(figure, view);

@@ -8,7 +8,7 @@ import { eased } from "./motion.js";
 import { brief, precise } from "./numbers.js";
 import { isOneText, LONG, SINK } from "./view.js";
 
-export const [HEADER, LOW_HEADER] = [136, 104]; // pixels; the lower one in the lecture view
+export const [HEADER, LOW_HEADER] = [136, 104]; // pixels; the lower one in the lecture view, and on a phone
 const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
 const LEAST = 0.01; // how sure the model was at least, where its ghost is drawn
 const UPRIGHT = 13; // pixels of a column whose token stands upright
@@ -44,7 +44,7 @@ export class Header {
   /** How many pixels it takes above a map whose tokens may stand upright. Without arcs it is as low as in a lecture. */
   height(root, layer, { short }) {
     const upright = Math.min(Math.max(...short.map((label) => label.length)), LONGEST) * LETTER + AROUND;
-    const isLow = root.classList.contains("projected") || !isOneText(layer);
+    const isLow = ["projected", "narrow"].some((name) => root.classList.contains(name)) || !isOneText(layer);
     return Math.max(isLow ? LOW_HEADER : HEADER, Math.ceil(upright) + SURE + ARCS);
   }
 

@@ -76,7 +76,8 @@ export class Picture {
     else drawRings(parts.rings, figure, this.rings, view.palette);
   }
 
-  /** Draws a figure. `view`: stage, labels, palette, name of the file, whether the text is long. */
+  /** Draws a figure. `view`: stage, labels, palette, name of the file, whether the text is long; `saved` makes the
+   *  figure of a saved picture. */
   draw(figure, view) {
     Object.assign(this, { figure, view });
     const { parts } = this;
@@ -248,9 +249,9 @@ export class Picture {
   }
 
   save(format, renderer) {
-    const { figure, view, plotly } = this;
+    const { view, plotly } = this;
     const { palette, certificate } = view;
-    const made = save(format, view.file, { figure, palette, renderer, Plotly: plotly, ...certificate });
+    const made = save(format, view.file, { figure: view.saved(), palette, renderer, Plotly: plotly, ...certificate });
     return made.catch(() => this.say("The picture could not be saved."));
   }
 

@@ -35,13 +35,14 @@ def explore(look: Look) -> None:
     left, right = st.columns([5, 2], gap="medium")
     with right:
         expected = st.container(gap="xxsmall", key="outcome")
-        with st.container(gap="xxsmall", key="hero-switches"):
+        with st.container(gap="xxsmall"):
             with st.container(
                 horizontal=True, vertical_alignment="center", gap="small", key="what-if"
             ):
                 st.markdown("**What if …**", width="content")
                 undo_button()
-            choose_parts(look)
+            with st.container(gap="xxsmall", key="hero-switches"):
+                choose_parts(look)
             ways_on = st.container()
         heads = st.container(key="hero-heads")
         real_model()
