@@ -30,13 +30,11 @@ def code_that_fails() -> Panel:
     )
     chosen = by_name[name]
     sizes = {
-        name: st.number_input(
+        name: st.selectbox(
             _LABELS[name],
-            size.lowest,
-            size.highest,
-            size.value,
+            range(size.lowest, size.highest + 1),
+            index=size.value - size.lowest,
             key=f"failing-{chosen.name}-{name}",
-            width=140,
         )
         for name, size in chosen.sizes.items()
     }
