@@ -41,7 +41,7 @@ def code_that_fails() -> Panel:
     whence = "From" if chosen.mistake else "Compare"
     return Panel(
         "failing",
-        look_for="What Python and PyTorch answer to the code at the left: it runs with your sizes.",
+        look_for="What Python and PyTorch answer to the code that fails: it runs with your sizes.",
         picture=partial(_drawn, chosen, sizes),
         below=[Caption(plain(f"{whence} {chosen.source}; the code is this app's own."))],
     )
