@@ -94,6 +94,17 @@ def test_the_loss_of_both_runs_is_pytorchs_and_decides_the_verdict(show: str) ->
         assert (words == "Right.") == (guess == right)
 
 
+def test_the_word_that_the_model_is_surest_of_stands_out_before_the_guess() -> None:
+    app = visit("experiments", show="No mask", model="house-gpt", text=FIRST.text)
+    (table,) = [one.proto.body for one in app.get("html") if 'class="moving"' in one.proto.body]
+    (most,) = re.findall(r'<tr class=most><th scope="row">(.*?)</th>', table)
+    trace = run("house-gpt", FIRST.text)
+    logits = torch.tensor(trace.logits)[:-1].softmax(-1)
+    ids = torch.tensor([token.id for token in trace.tokens])[1:]
+    sure = logits[torch.arange(len(ids)), ids]
+    assert most == trace.tokens[int(sure.argmax()) + 1].text.replace(" ", "·")
+
+
 def test_another_sentence_and_model_have_a_verdict_of_their_own() -> None:
     before, after = (
         fixed(loss(run("stories", REPEATED, **one)), 2) for one in ({}, {"mask": "none"})

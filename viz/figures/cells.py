@@ -276,7 +276,8 @@ def worked_step(step: Step) -> go.Figure:
         quantity=_COLOURED.get(step.quantity),
         blocked=blocked,
         words=words,
-        height=40 * len(values) + 70,  # pixels of a row, and of the labels above
+        height=round(np.clip(288 / len(values), 40, 72)) * len(values)
+        + 70,  # rows, and labels above
     )
     hover = "%{hovertext}<br>%{text}<extra></extra>"
     open_cells = figure.data[-1]

@@ -70,14 +70,14 @@ def to_scale(length: int, width: int, heads: int) -> go.Figure:
         (
             [(0.0, float(width), 0.0, float(length))],
             STREAM,
-            f"n × d = {length:,} × {width:,}: {length * width:,} numbers",
-            "vectors of the tokens",
+            f"n × d = {length:,} × {width:,} = {length * width:,}",
+            "vectors",
         ),
         (
             squares,
             WEIGHT,
-            f"{heads} × n × n = {heads} × {length:,} × {length:,}: {heads * length**2:,} numbers",
-            "attention weights of the heads",
+            f"h × n × n = {heads} × {length:,} × {length:,} = {heads * length**2:,}",
+            "attention weights",
         ),
     )
     traces = [

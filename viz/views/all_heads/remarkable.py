@@ -104,7 +104,7 @@ def _entry(look: Look, finding: Finding) -> str:
     words = f"{number} among {len(finding.among):,} {like}, {apart}"
     bars = marked_bars(np.array(finding.among), finding.at, HUES[finding.kind])
     check = f"✓\N{NO-BREAK SPACE}{difference(finding.check)}"
-    rest = f"{html.escape(words.removeprefix(number))}. {check} {shown}"
+    rest = f"{html.escape(words.removeprefix(number))}. {check}&nbsp;&nbsp; {shown}"
     return (
         f'<li><div class="pictures">{_map(look, parameters)}'
         f'<img class="bars" src="{bars}" alt="{html.escape(words)}"></div><div>'

@@ -69,7 +69,7 @@ KINDS: dict[str, PatchMapKind] = {
     "Feed-forwards": "feed_forward",
     "Path to the chosen head": "path",
 }
-LOW = 360  # pixels of a map of few layers
+LOW = 440  # pixels of a map of few layers
 ANSWERS = 6  # likeliest next tokens of each run that are offered
 
 

@@ -261,7 +261,8 @@ def _pair(result: PaperResult) -> str:
     pair = {"Here": result.figure, "Control": result.control}
     values = [one.value for one in pair.values()]
     end = max(1.0, *map(abs, values))
-    low, high = (-end if min(values) < 0 else 0.0), (end if max(values) > 0 else 0.0)
+    low = -end if min(values) < 0 else 0.0
+    high = 0.0 if low and max(values) <= 0 else end
     rows = "".join(
         f'<dt>{label}</dt><dd><span class="bar"><i style="left:{_share(min(one.value, 0), low, high)};'
         f'width:{_share(low + abs(one.value), low, high)}"></i>'
