@@ -23,7 +23,7 @@ const PICTURE = ".stMain .js-plotly-plot";
 
 /** Streamlit measures a chart's room on the screen, where everything is larger, and draws in pixels of the page: it
  *  would be drawn taller than its place. How wide its place is, lecture.css says. A chart that begins on the screen ends
- *  there, if it is not too low then; how high square cells are, their width says. */
+ *  there, if it is not too low then; one of square cells is as wide then as they are high. */
 function measureCharts() {
   const { prototype } = Element;
   const measure = prototype.getBoundingClientRect;
@@ -32,9 +32,12 @@ function measureCharts() {
     const box = measure.call(this);
     if (!this.classList.contains("stPlotlyChart")) return box;
     const larger = drawnLarger();
-    const left = innerHeight - box.y - BELOW;
-    const ends = larger > 1 && left > LOWEST * larger && !getComputedStyle(this).getPropertyValue("--squares");
-    return new DOMRect(box.x, box.y, box.width, (ends ? Math.min(box.height, left) : box.height) / larger);
+    const left = (innerHeight - box.y - BELOW) / larger;
+    const high = box.height / larger;
+    if (larger === 1 || left < LOWEST) return new DOMRect(box.x, box.y, box.width, high);
+    const isOfSquares = getComputedStyle(this).getPropertyValue("--squares");
+    if (isOfSquares) this.closest("[class*=st-key-place-]").style.setProperty("--ends", `${left}px`);
+    return new DOMRect(box.x, box.y, box.width, isOfSquares ? high : Math.min(high, left));
   };
   prototype.getBoundingClientRect.isOfLecture = true;
 }
