@@ -36,7 +36,7 @@ def one_head(look: Look) -> Panel:
     columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
     return Panel(
         "head-map",
-        look_for=f"The strongest weight{others(attention)} is {weights[query, key]:.2f}, from "
+        look_for=f"The strongest weight{others((attention, (query, key)))} is {weights[query, key]:.2f}, from "
         f"{bold_token(queries[query], query)} on {bold_token(keys[key], key)}."
         + _ranked(look, known, (look.place, head)),
         picture=headed(
