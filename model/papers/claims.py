@@ -92,7 +92,8 @@ class VerdictRule:
         difference. Raises ValueError where the rule asks for one and none is known."""
         if self.errors is not None and error is None:
             raise ValueError("The rule asks for a standard error, and none is known.")
-        is_clear = error is None or abs(distance(figure, control)) >= (self.errors or 0) * error
+        apart, bound = distance(figure, control), self.errors or 0.0
+        is_clear = error is None or abs(apart) >= bound * error
         return is_clear and not self.unmet(figure, control)
 
     def unmet(self, figure: float, control: float) -> list[str]:

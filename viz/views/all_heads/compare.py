@@ -70,18 +70,25 @@ def _compared(look: Look, model: str, text: str) -> Panel:
     )
     with refusals():  # where that model cannot read the text
         there = _there(look, model, text)
+    among = others(*((one.attention, one.cell) for one in (here, there)))
     return Panel(
         f"compare-{model}",
-        look_for=f"The frame marks the strongest weight{others(here.attention)}: {here.strongest_words()}; "
+        look_for=f"The frame marks the strongest weight{among}: {here.strongest_words()}; "
         f"{there.strongest_words()}.",
         picture=side_by_side([one.panel(name) for one, name in ((here, "here"), (there, "there"))]),
         below=[write_link],
     )
 
 
-def others(attention: Attention) -> str:
-    """Which weights `strongest` passes over, in words."""
-    return "" if attention.kind == "cross" else " on a token other than itself and the first one"
+def others(*strongest_of: tuple[Attention, WeightCell]) -> str:
+    """Which weights `strongest` has passed over in some heads, in words."""
+    if all(attention.kind == "cross" for attention, _ in strongest_of):
+        return ""
+    if any(
+        key in (0, query) for attention, (query, key) in strongest_of if attention.kind != "cross"
+    ):
+        return ", itself and the first token left aside where another one gets any"
+    return " on a token other than itself and the first one"
 
 
 def side_by_side(panels: Sequence[Panel]) -> Columns:

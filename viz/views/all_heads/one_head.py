@@ -34,10 +34,11 @@ def one_head(look: Look) -> Panel:
     query, key = strongest(weights, attention)
     known = scores_of(look.request, family_of(look.trace, attention))
     columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
+    one, other = bold_token(queries[query], query), bold_token(keys[key], key)
+    among = others((attention, (query, key)))
     return Panel(
         "head-map",
-        look_for=f"The strongest weight{others(attention)} is {weights[query, key]:.2f}, from "
-        f"{bold_token(queries[query], query)} on {bold_token(keys[key], key)}."
+        look_for=f"The strongest weight{among} is {weights[query, key]:.2f}, from {one} on {other}."
         + _ranked(look, known, (look.place, head)),
         picture=headed(
             weights_of_head(attention, head, queries=queries, keys=keys, cell=(query, key)),

@@ -62,7 +62,7 @@ def untrained(look: Look) -> Panel:
         "training-beside",
         look_for=f"Left: a head of the model {_WHEN[began]}. Right: the same head after training. "
         f"{most.name}: {most.values[0]:.2f}, then {most.values[-1]:.2f}. The frame marks the strongest "
-        f"weight of the trained head{others(last)}.",
+        f"weight of the trained head{others((last, cell))}.",
         picture=side_by_side(pictures),
         below=unread(traces),
         check=check_of(chosen),
