@@ -52,7 +52,7 @@ def word_order(look: Look) -> Panel:
     values = np.stack(list(apart.values()), 1)[:DRAWN]
     picture = heatmap(
         values,
-        rows=Axis("token", tokens[:DRAWN]),
+        rows=Axis("", tokens[:DRAWN]),
         columns=Axis("", list(apart), tokens=False),
         quantity="difference",
         words=numbers_in_cells(values, 2),
@@ -110,14 +110,15 @@ def _sentences(look: Look) -> WordPair:
 
 
 def _defaults(look: Look) -> WordPair:
-    """The sentence with two words exchanged that are the same tokens in either place for this model, names
-    before others and long ones before short ones; else a lion and a tiger."""
+    """The sentence with two words exchanged that are the same tokens in either place for this model: names
+    before others, then what stands there once, then long words; else a lion and a tiger."""
     words = look.request.text.split(" ")
     cores = [word.strip(".,;:!?\"'()") for word in words[:WORDS]]
 
-    def rank(pair: tuple[int, int]) -> tuple[bool, int, int]:
+    def rank(pair: tuple[int, int]) -> tuple[bool, int, int, int]:
         one, other = (cores[at] for at in pair)
-        return (one[:1] + other[:1]).isupper(), len(one) + len(other), pair[1] - pair[0]
+        again = cores.count(one) + cores.count(other)
+        return (one[:1] + other[:1]).isupper(), -again, len(one) + len(other), pair[1] - pair[0]
 
     for one, other in sorted(combinations(range(len(cores)), 2), key=rank, reverse=True):
         if not (cores[one] and cores[other]) or cores[one].lower() == cores[other].lower():
