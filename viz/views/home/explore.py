@@ -43,7 +43,7 @@ def explore(look: Look) -> None:
                 undo_button()
             with st.container(gap="xxsmall", key="hero-switches"):
                 choose_parts(look)
-            ways_on = st.container()
+            ways_on = st.container(key="hero-onward")
         heads = st.container(key="hero-heads")
         real_model()
     switched = page.switched(look)
