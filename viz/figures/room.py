@@ -228,7 +228,7 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
     share = _height_by_width(figure)
     beside, above = margin.l + margin.r, margin.t + margin.b
     cells = f"{share:.5f}*(100cqi*var(--larger,1) - {beside:.1f}px)"
-    # The lecture view says how much is left. Beside a figure with more rows, one of fewer takes its part of it.
+    # The lecture view says how much is left. Beside a figure with more rows, one of fewer takes its part.
     part = (figure.layout.meta or {}).get("share", 1.0)
     left = f"({above:.1f}px + (var(--tallest,9999px) - {above:.1f}px)*{part:.4f})"
     tallest = f"min({figure.layout.height}px,{left})"
