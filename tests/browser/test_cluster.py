@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from model import load_model
 from tests.browser.conftest import LOG
-from tests.browser.controls import arc_weights, close_heads, drawn, pick_head
+from tests.browser.controls import arc_weights, drawn, pick_head
 from tests.server import READY, serving
 from tools.on_cluster import two_machines
 from viz.state.link import View
@@ -35,8 +35,7 @@ def test_a_visitor_gets_the_models_own_numbers_also_where_its_process_dies(
     expect_weights(open_page("/"), View().text, View().head)
     page = open_page("/")
     pick_head(page, 0)
-    close_heads(page)
-    expect(page.get_by_text("Check: weights")).to_be_visible()
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "0")
     process = process_of_the_model(page)
     os.kill(process, signal.SIGKILL)
     text = "Anna saw a dog and Tom saw Anna"

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 
 from model.loading.shipped import ASSETS, WEIGHTS
 from tests.browser import conftest
-from tests.browser.controls import close_heads, open_by_menu, pick_head, show
+from tests.browser.controls import open_by_menu, pick_head, show
 from tests.server import HEALTHY, Server, serving
 from tools.menu import link_to
 from viz.state.navigation import entry
@@ -46,8 +46,9 @@ def enter(page: Page, text: str) -> None:
     box(page).press("Enter")
 
 
-def chips(page: Page) -> Locator:
-    return page.get_by_test_id("chips-query")
+def tokens(page: Page) -> Locator:
+    """The tokens stand over the map."""
+    return page.get_by_test_id("explorer")
 
 
 def test_a_part_that_breaks_is_told_without_details_and_the_rest_lives(
@@ -84,9 +85,9 @@ def test_no_memory_for_a_pass_leaves_sentence_and_server(
     expect(page.get_by_text("There is not enough memory for")).to_be_visible()
     expect(box(page)).to_have_value(long)
     other = open_page("/", on=fresh_page(), text=TYPED)
-    expect(chips(other)).to_contain_text("bag")
+    expect(tokens(other)).to_contain_text("bag")
     enter(page, TYPED)
-    expect(chips(page)).to_contain_text("bag")
+    expect(tokens(page)).to_contain_text("bag")
 
 
 def test_a_shipped_model_that_was_cut_short_is_named_and_another_opens(
@@ -97,7 +98,7 @@ def test_a_shipped_model_that_was_cut_short_is_named_and_another_opens(
     expect(box(page)).to_have_value(TYPED)
     page.get_by_test_id("stSelectbox").filter(has_text="Model").get_by_role("combobox").click()
     page.get_by_role("option", name="House GPT").click()
-    expect(chips(page)).to_contain_text("bag")
+    expect(tokens(page)).to_contain_text("bag")
     expect(box(page)).to_have_value(TYPED)
 
 
@@ -109,10 +110,9 @@ def test_back_and_forward_go_through_pages_and_views(
     expect(explorer).to_have_attribute("data-ready", "true")
     first = explorer.get_attribute("data-head") or ""
     pick_head(page, 1)
-    close_heads(page)
     page.wait_for_url("**head=1**")
     settle()
-    open_by_menu(page, "Layer norm")
+    open_by_menu(page, "Norm")
     page.wait_for_url("**/layer_norm**head=1**")
     settle()
     enter(page, "the dog ran")
@@ -142,11 +142,11 @@ def test_two_tabs_of_one_browser_keep_their_own_sentences_through_a_reload(
     two = one.context.new_page()
     open_page("/", on=two, text="the dog ran to the river")
     enter(one, "Anna gave the ball to Tom")
-    expect(chips(one)).to_contain_text("Tom")
-    expect(chips(two)).to_contain_text("river")
+    expect(tokens(one)).to_contain_text("Tom")
+    expect(tokens(two)).to_contain_text("river")
     for tab, word in ((one, "Tom"), (two, "river")):
         tab.reload()
-        expect(chips(tab)).to_contain_text(word)
+        expect(tokens(tab)).to_contain_text(word)
     link = link_to(one, entry("pages/layer_norm.py"))
     with one.context.expect_page() as opened:
         link.click(modifiers=["Control"])
@@ -167,7 +167,6 @@ def test_a_dropped_connection_comes_back_with_everything_in_place(
     page.route_web_socket("**/_stcore/stream", connect)
     open_page("/", on=page, text=TYPED)
     pick_head(page, 1)
-    close_heads(page)
     page.wait_for_url("**head=1**")
     box(page).fill("the dog ran to the river")
     sockets[0].close(code=3001, reason="dropped")
@@ -176,9 +175,9 @@ def test_a_dropped_connection_comes_back_with_everything_in_place(
     assert len(sockets) > 1
     expect(box(page)).to_have_value("the dog ran to the river")
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "1")
-    expect(chips(page)).to_contain_text("bag")
+    expect(tokens(page)).to_contain_text("bag")
     box(page).press("Enter")
-    expect(chips(page)).to_contain_text("river")
+    expect(tokens(page)).to_contain_text("river")
     troubles.clear()  # the browser logs the lost connection
 
 
@@ -187,7 +186,6 @@ def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
 ) -> None:
     open_page("/", text=TYPED, scale="1.0")
     pick_head(page, 1)
-    close_heads(page)
     page.wait_for_url("**head=1**")
     box(page).fill("the dog ran to the river")
     served.end()
@@ -196,10 +194,10 @@ def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
     served.wait(HEALTHY)
     expect(page.locator(conftest.QUIET_APP)).to_be_attached()
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "1")
-    expect(chips(page)).to_contain_text("bag")
+    expect(tokens(page)).to_contain_text("bag")
     expect(box(page)).to_have_value("the dog ran to the river")
     conftest.wait_until_settled(page)  # the page runs once for itself when it is connected again
     box(page).press("Enter")
-    expect(chips(page)).to_contain_text("river")
+    expect(tokens(page)).to_contain_text("river")
     page.wait_for_url("**scale=1.0**")
     troubles.clear()  # the browser logs every address that did not answer

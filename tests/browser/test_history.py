@@ -91,7 +91,7 @@ def test_back_leads_through_the_page_that_opens_a_model_of_its_own(
     page = open_page("/")
     open_by_menu(page, "Tokens")
     shows(page, "Tokens")
-    open_by_menu(page, "Encoder and decoder")
+    open_by_menu(page, "Translation")
     shows(page, "Translate")
     page.wait_for_url("**/encoder_decoder?**")
     choose(page, "Alignment")

@@ -149,7 +149,7 @@ def panels(
         figure.data[-1].hovertemplate = "%{hovertext}<br>%{z:.0f}<extra></extra>"
         figure.update_layout(margin_b=_EDGE, height=figure.layout.height - BELOW + _EDGE)
     axis = figure.layout.xaxis
-    axis.update(_ticks_of_panels(labels, len(matrices)))
+    axis.update(_ticks_of_panels([*map(plotly_words, labels)], len(matrices)))
     above = height_of_labels(axis.ticktext, axis.tickangle or 0) or ABOVE
     figure.update_layout(margin_t=above)
     figure.update_xaxes(showline=False).update_yaxes(showline=False)
