@@ -89,7 +89,10 @@ def _wrong(place: str, text: str) -> Iterator[str]:
         yield from (attack for attack in MARKUP if attack in text)
         yield from (f"hidden {ord(letter):x}" for letter in hidden_in(text) if letter != "\n")
     elif place not in PLAIN and not NAMES.search(place):
-        yield from (attack for attack in (*MARKUP, *MARKDOWN) if attack in text and attack != "-->")
+        alone = re.sub(r"\\[#>-]", "", text)  # a sign that is escaped begins no line
+        yield from (
+            attack for attack in (*MARKUP, *MARKDOWN) if attack in alone and attack != "-->"
+        )
         yield from (f"hidden {ord(letter):x} in {text[:60]}" for letter in hidden_in(text))
 
 
