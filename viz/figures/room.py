@@ -214,15 +214,12 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
         return ""
     share = _height_by_width(figure)
     beside, above = margin.l + margin.r, margin.t + margin.b
-    widest = beside + (figure.layout.height - above) / share
-    cells = f"{share:.5f}*(100cqi*var(--larger,1) - {beside:.1f}px)"
-    height = f"min({figure.layout.height}px,calc({cells} + {above:.1f}px))"
-    # The lecture view shows all larger. Streamlit measures that, and draws beyond the figure's place.
-    measured = "calc(var(--height)/var(--larger,1))"
+    # In the lecture view it ends on the screen: viz/shell/keys/js/lecture.js.
+    tallest = f"min({figure.layout.height}px,var(--room,{figure.layout.height}px))"
     return (
         f"{place}{{flex-basis:auto!important;height:auto!important}}"
-        f"{place}>*{{--height:{height};height:{measured};max-width:calc({widest:.1f}px/var(--larger,1));"
-        f"margin-bottom:calc(var(--height) - {measured})}}"
+        f"{place}>*{{max-width:calc({beside:.1f}px + ({tallest} - {above:.1f}px)/{share:.5f});"
+        f"height:min({tallest},calc({share:.5f}*(100cqi - {beside:.1f}px) + {above:.1f}px))}}"
     )
 
 

@@ -19,18 +19,34 @@ const CELLS = {
 };
 const PICTURE = ".stMain .js-plotly-plot";
 
-/** Streamlit measures a chart's room on the screen, where everything is larger, and draws in pixels of the page: it
- *  would be drawn taller than its place. How wide its place is, lecture.css says. */
+const MEASURED = ".stPlotlyChart, [data-testid=stFullScreenFrame]";
+const LOWEST = 0.5; // of the window: a chart that begins lower is seen by scrolling to it
+const EDGE = 8; // pixels below a picture
+
+/** Streamlit measures a chart's room on the screen, where everything is larger, and draws in pixels of the page. */
 function measureCharts() {
   const { prototype } = Element;
   const measure = prototype.getBoundingClientRect;
   if (measure.isOfLecture) return; // the component is mounted anew, its script is not the first
   prototype.getBoundingClientRect = function () {
     const box = measure.call(this);
-    if (!this.classList.contains("stPlotlyChart")) return box;
-    return new DOMRect(box.x, box.y, box.width, box.height / drawnLarger());
+    const larger = this.matches(MEASURED) ? drawnLarger() : 1;
+    return larger === 1 ? box : new DOMRect(box.x, box.y, box.width / larger, box.height / larger);
   };
   prototype.getBoundingClientRect.isOfLecture = true;
+}
+
+/** Says in the lecture view how high each chart may be, in pixels of the page, so that it ends on the screen. */
+function measureRoom() {
+  const isOn = "lecture" in document.documentElement.dataset;
+  for (const chart of document.querySelectorAll(".stMain .stPlotlyChart")) {
+    const top = chart.getBoundingClientRect().top + chart.closest(".stMain").scrollTop;
+    const above = top < LOWEST * innerHeight ? top : 0;
+    const room = Math.floor((innerHeight - above) / drawnLarger() - EDGE);
+    const { style } = chart.closest("[data-testid=stElementContainer]");
+    if (isOn) style.setProperty("--room", `${room}px`);
+    else style.removeProperty("--room");
+  }
 }
 
 export class Lecture {
@@ -40,6 +56,7 @@ export class Lecture {
     Object.assign(this, { button, bar: leave });
     button.onclick = () => this.toggle();
     leave.firstElementChild.onclick = () => this.leave();
+    this.sizes = new ResizeObserver(measureRoom); // what stands above a picture comes and goes
     this.show(); // the view outlives the component, which is mounted anew with new data
   }
 
@@ -69,6 +86,9 @@ export class Lecture {
     this.button.ariaPressed = String(this.isOn);
     this.bar.togglePopover(this.isOn);
     for (const style of document.querySelectorAll("style.lecture")) style.media = this.isOn ? "all" : "not all";
+    this.sizes.disconnect();
+    if (this.isOn) this.sizes.observe(document.querySelector(".stMainBlockContainer"));
+    else measureRoom();
   }
 
   /** Tells the explorer, and pictures that fit the window, to measure it anew. */
