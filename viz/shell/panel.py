@@ -180,7 +180,7 @@ def draw_view(
 ) -> None:
     """The view's controls in one row, and below them its panel. beside: a row in which they stand too, where
     there is room. said: where it says what to look for, instead of above the controls."""
-    said = said or st.container(key="look-for")
+    said = said or st.container()
     row = (beside or st).container(
         horizontal=True,
         vertical_alignment="bottom",
