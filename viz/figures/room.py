@@ -217,9 +217,9 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
     # In the lecture view it ends on the screen: viz/shell/keys/js/lecture.js.
     tallest = f"min({figure.layout.height}px,var(--room,{figure.layout.height}px))"
     return (
-        f"{place}{{flex-basis:auto!important;height:auto!important}}"
-        f"{place}>*{{max-width:calc({beside:.1f}px + ({tallest} - {above:.1f}px)/{share:.5f});"
-        f"height:min({tallest},calc({share:.5f}*(100cqi - {beside:.1f}px) + {above:.1f}px))}}"
+        f"{place}{{flex-basis:auto!important;height:auto!important;"
+        f"max-width:calc({beside:.1f}px + ({tallest} - {above:.1f}px)/{share:.5f})}}"
+        f"{place}>*{{height:min({tallest},calc({share:.5f}*(100cqi - {beside:.1f}px) + {above:.1f}px))}}"
     )
 
 

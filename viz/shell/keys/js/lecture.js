@@ -18,8 +18,8 @@ const CELLS = {
   ArrowDown: { row: 1 },
 };
 const PICTURE = ".stMain .js-plotly-plot";
-
-const MEASURED = ".stPlotlyChart, [data-testid=stFullScreenFrame]";
+const CHART = ".stMain .stPlotlyChart";
+const MEASURED = ".stPlotlyChart, [data-testid=stFullScreenFrame]"; // by Streamlit, for its size
 const LOWEST = 0.5; // of the window: a chart that begins lower is seen by scrolling to it
 const EDGE = 8; // pixels below a picture
 
@@ -29,24 +29,24 @@ function measureCharts() {
   const measure = prototype.getBoundingClientRect;
   if (measure.isOfLecture) return; // the component is mounted anew, its script is not the first
   prototype.getBoundingClientRect = function () {
-    const box = measure.call(this);
     const larger = this.matches(MEASURED) ? drawnLarger() : 1;
+    if (larger !== 1 && this.matches(CHART)) limit(this, measure.call(this).top);
+    const box = measure.call(this);
     return larger === 1 ? box : new DOMRect(box.x, box.y, box.width / larger, box.height / larger);
   };
   prototype.getBoundingClientRect.isOfLecture = true;
 }
 
-/** Says in the lecture view how high each chart may be, in pixels of the page, so that it ends on the screen. */
-function measureRoom() {
-  const isOn = "lecture" in document.documentElement.dataset;
-  for (const chart of document.querySelectorAll(".stMain .stPlotlyChart")) {
-    const top = chart.getBoundingClientRect().top + chart.closest(".stMain").scrollTop;
-    const above = top < LOWEST * innerHeight ? top : 0;
-    const room = Math.floor((innerHeight - above) / drawnLarger() - EDGE);
-    const { style } = chart.closest("[data-testid=stElementContainer]");
-    if (isOn) style.setProperty("--room", `${room}px`);
-    else style.removeProperty("--room");
-  }
+/** Says in the lecture view how high a chart may be, in pixels of the page, so that it ends on the screen. */
+function limit(chart, top) {
+  const begins = top + (chart.closest(".stMain")?.scrollTop ?? 0);
+  const above = begins < LOWEST * innerHeight ? begins : 0;
+  const room = Math.floor((innerHeight - above) / drawnLarger() - EDGE);
+  chart.closest("[data-testid=stElementContainer]")?.style.setProperty("--room", `${room}px`);
+}
+
+function limitAll() {
+  for (const chart of document.querySelectorAll(CHART)) limit(chart, chart.getBoundingClientRect().top);
 }
 
 export class Lecture {
@@ -56,7 +56,7 @@ export class Lecture {
     Object.assign(this, { button, bar: leave });
     button.onclick = () => this.toggle();
     leave.firstElementChild.onclick = () => this.leave();
-    this.sizes = new ResizeObserver(measureRoom); // what stands above a picture comes and goes
+    this.sizes = new ResizeObserver(limitAll); // what stands above a picture comes and goes
     this.show(); // the view outlives the component, which is mounted anew with new data
   }
 
@@ -88,7 +88,7 @@ export class Lecture {
     for (const style of document.querySelectorAll("style.lecture")) style.media = this.isOn ? "all" : "not all";
     this.sizes.disconnect();
     if (this.isOn) this.sizes.observe(document.querySelector(".stMainBlockContainer"));
-    else measureRoom();
+    else for (const { style } of document.querySelectorAll("[data-testid=stElementContainer]")) style.removeProperty("--room");
   }
 
   /** Tells the explorer, and pictures that fit the window, to measure it anew. */
