@@ -155,7 +155,7 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
     return {
         "head": [inside(f"head-{n}", data("head", n)) for n in (1, 2, 3, 0)],
         "stage": [inside(f"stage-{name}", data("stage", name)) for name in stages],
-        "token": [inside(f"chip-query-{n}", data("query", n)) for n in tokens],
+        "token": [inside(f"column-{n}", data("query", n)) for n in tokens],
         "layer": [layer(n) for n in (*range(1, case.layers), 0)],
         "mask": [radio(case.masks[1], True), radio(case.masks[0], False)],
         "scaling": [scaling(True), scaling(False)],

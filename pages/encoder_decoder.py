@@ -31,7 +31,7 @@ with frame().said:  # before the run, which stops the page where a word is not k
     if not readable():
         other_sentences()
         say_origin()
-look = page.look(head=True, offers=())
+look = page.look(offers=())
 
 OPENING = (
     "The **encoder** reads the whole source at once, and the **decoder** writes the target, one "

@@ -30,7 +30,7 @@ RUNS: dict[str, tuple[PanelView, Callable[[], Look]]] = {
     "Patch": (patch, partial(page.look, changed=True, head=True)),
     "Steer": (steer, with_head),
     "Padded batch": (padded_pair, with_head),
-    "Dropout": (dropout_view, partial(page.look, full=True)),
+    "Dropout": (dropout_view, partial(page.look, full=True, head=True)),
 }
 OTHERS: dict[str, PanelView] = {"Gradient": gradient_view, "GRU": gru, "Claims": tried}
 
@@ -43,7 +43,11 @@ def opened(one: Experiment, view: PanelView, *looks: Look) -> None:
         st.rerun()
     with st.container(key="experiment"):
         question(one)
-        draw_view(or_said(view), *looks)
+        said = st.container(key="look-for")
+        row = st.container(
+            horizontal=True, vertical_alignment="bottom", gap="small", key="controls"
+        )
+        draw_view(or_said(view), *looks, beside=row, said=said)
     write_link()
     frame().follow_head()
 

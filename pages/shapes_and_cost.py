@@ -23,11 +23,6 @@ EXAMPLES = (
     "words-and-tokens",
 )
 
-OPENING = (
-    "Parameters are the same however long the text is, and the work on single tokens grows with "
-    "n. The tables of pairs grow with **n²**: a text twice as long has four times as many scores."
-)
-
 
 def idea() -> None:
     config = look.model.config
@@ -57,4 +52,9 @@ def live() -> None:
     page.views({"Cost": cost_view}, look)
 
 
-page.beats(opening=OPENING, idea=idea, hand=lambda: by_hand(*EXAMPLES), live=live)
+page.beats(
+    opening="How large the arrays are, what they cost, and how both grow with the text.",
+    idea=idea,
+    hand=lambda: by_hand(*EXAMPLES),
+    live=live,
+)

@@ -5,7 +5,7 @@ import streamlit as st
 from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.tokens.chat import as_a_chat, has_template
-from viz.views.tokens.listing import token_list, two_tokenizers, word_steps
+from viz.views.tokens.listing import token_list, two_tokenizers
 from viz.views.worked.by_hand import by_hand
 
 page.open_page("pages/tokens.py")
@@ -13,7 +13,6 @@ look = page.look()
 
 VIEWS: dict[str, PanelView] = {
     "Tokens": token_list,
-    "Step by step": word_steps,
     "Two tokenizers": two_tokenizers,
     **({"As a chat": as_a_chat} if has_template(look) else {}),
 }

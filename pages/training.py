@@ -1,12 +1,7 @@
 """Training: a head that forms along the checkpoints, and a model trained while you look on."""
 
-import streamlit as st
-
-from viz.elements.error_boundary import error_boundary
 from viz.shell import page
-from viz.shell.frame import frame
-from viz.shell.panel import draw_view
-from viz.state.session import write_link
+from viz.shell.panel import Panel
 from viz.views.training.choice import trains_here
 from viz.views.training.here import here
 from viz.views.training.views import idea, watch
@@ -28,14 +23,15 @@ OPENING = (
 )
 
 
-@st.fragment
-@error_boundary()
-def forming() -> None:
+def forming() -> Panel:
     """The shipped trainings and the visitor's own records, or a run that trains here."""
-    frame().follow_way()
-    draw_view(here if trains_here() else watch)
-    write_link()
+    return here() if trains_here() else watch()
 
 
 page.open_page("pages/training.py")
-page.beats(opening=OPENING, idea=idea, hand=lambda: by_hand(*BY_HAND), live=forming)
+page.beats(
+    opening=OPENING,
+    idea=idea,
+    hand=lambda: by_hand(*BY_HAND),
+    live=lambda: page.views({"Training": forming}),
+)

@@ -24,7 +24,7 @@ PICTURE = ", ".join(
     f".st-key-page {picture}"
     for picture in (
         ".js-plotly-plot",
-        ":is(.explorer.hero .headline, .explorer:not(.hero) .strip)",
+        ".explorer .headline",
         ".player",
         "[data-testid=stDataFrame]",
         "[data-testid=stHtml]:not(:has(.menu))",  # the tokens in boxes

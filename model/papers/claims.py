@@ -30,6 +30,17 @@ def distance(figure: float, control: float) -> float:
     return 0.0 if isclose(figure, control, rel_tol=1e-9) else figure - control
 
 
+_CONDITIONS = {  # of a rule, in words
+    "at_least": "at least {}",
+    "at_most": "at most {}",
+    "times": "at least {} times the control",
+    "share": "at most {} times the control",
+    "above": "at least {} above the control",
+    "below": "at least {} below the control",
+    "errors": "at least {} standard errors away from it",
+}
+
+
 @dataclass(frozen=True)
 class PaperFigure:
     """What a paper prints, in words, and where: authors, year, section or figure."""
@@ -81,6 +92,13 @@ class VerdictRule:
         difference. Raises ValueError where the rule asks for one and none is known."""
         if self.errors is not None and error is None:
             raise ValueError("The rule asks for a standard error, and none is known.")
+        apart, bound = distance(figure, control), self.errors or 0.0
+        is_clear = error is None or abs(apart) >= bound * error
+        return is_clear and not self.unmet(figure, control)
+
+    def unmet(self, figure: float, control: float) -> list[str]:
+        """The conditions that a figure beside its control does not meet, in words, but for the one that asks
+        for a standard error."""
         apart = distance(figure, control)
         conditions = {
             "at_least": lambda bound: figure >= bound,
@@ -89,27 +107,21 @@ class VerdictRule:
             "share": lambda bound: figure <= bound * control,
             "above": lambda bound: apart >= bound,
             "below": lambda bound: -apart >= bound,
-            "errors": lambda bound: error is None or abs(apart) >= bound * error,
         }
-        given = {name: bound for name, bound in vars(self).items() if bound is not None}
-        return all(conditions[name](bound) for name, bound in given.items())
+        given = {name: bound for name in conditions if (bound := getattr(self, name)) is not None}
+        return [
+            _CONDITIONS[name].format(f"{bound:,g}")
+            for name, bound in given.items()
+            if not conditions[name](bound)
+        ]
 
     @property
     def words(self) -> str:
         """The rule as a sentence."""
-        words = {
-            "at_least": "at least {}",
-            "at_most": "at most {}",
-            "times": "at least {} times the control",
-            "share": "at most {} times the control",
-            "above": "at least {} above the control",
-            "below": "at least {} below the control",
-            "errors": "at least {} standard errors away from it",
-        }
         given = [
-            words[name].format(f"{bound:,g}")
-            for name, bound in vars(self).items()
-            if bound is not None
+            words.format(f"{bound:,g}")
+            for name, words in _CONDITIONS.items()
+            if (bound := getattr(self, name)) is not None
         ]
         return f"Holds where the figure is {' and '.join(given)}."
 

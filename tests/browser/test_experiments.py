@@ -64,7 +64,7 @@ def test_a_clicked_cell_puts_a_part_of_the_other_run_in_and_takes_it_out(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("/experiments", text=TEXT, show="Patch")
-    other = page.get_by_label("Sentence B, of as many tokens")
+    other = page.get_by_label("Sentence B")
     other.fill("Hill Tom saw a red ball")
     other.press("Enter")
     expect(page).to_have_url(re.compile("second_text=Hill"))

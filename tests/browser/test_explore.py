@@ -222,6 +222,12 @@ def test_on_a_phone_the_switches_are_a_bar_at_the_foot_of_the_window(
     open_page("/")
     ready(page)
     bar = page.locator(".st-key-hero-switches")
+    low = bar.bounding_box()
+    cell = page.locator("[data-mark=cell]").bounding_box()
+    assert low is not None
+    assert cell is not None
+    assert low["height"] <= 56
+    assert cell["y"] + cell["height"] <= low["y"]
     page.get_by_test_id("figure").press("Enter")
     expect(page.get_by_test_id("card")).to_be_visible()
     figure, card = (page.get_by_test_id(name).bounding_box() for name in ("figure", "card"))

@@ -103,11 +103,11 @@ def test_a_layer_opens_in_place_and_the_rest_of_the_page_stays(explorer: Locator
     explorer.evaluate("element => { element.dataset.same = 'yes' }")
     pick_head(page, 2)
     page.get_by_role("rowheader", name="L2").click()  # at once: the head is not reported yet
-    expect(explorer.get_by_test_id("title")).to_contain_text("L2H2")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L2H2")
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("place") == ["decoder.2.self"])
     expect(explorer.get_by_test_id("check")).to_contain_text("L2H2")
     page.get_by_test_id("head-2").press("ArrowUp")
-    expect(explorer.get_by_test_id("title")).to_contain_text("L1H2")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L1H2")
     expect(page.get_by_role("gridcell", name="L1H2")).to_be_focused()
     expect(page.get_by_test_id("heads").get_by_role("gridcell", selected=True)).to_have_text("H2")
     expect(page.get_by_test_id("head-picker")).to_contain_text("L1H2")
@@ -229,7 +229,7 @@ def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
                     button.click()
                 certificate = certificate_in(download.value.path().read_bytes())
                 assert (certificate.place, certificate.head) == ("decoder.2.self", 3)
-                assert len(certificate.panels) == (2 if "stage" in change else 1)
+                assert len(certificate.panels) == {"mask": 3, "stage": 2}.get("".join(change), 1)
                 verdict = check(certificate)
                 assert verdict.holds, str(verdict)
                 assert (

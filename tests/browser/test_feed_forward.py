@@ -1,5 +1,6 @@
 """The pages Feed-forward and Stream in a real browser: marks, controls and every view."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -11,11 +12,11 @@ TEXT = "the cat saw the dog"
 
 
 @pytest.mark.walk
-def test_a_mark_fills_the_formula(open_page: Callable[..., Page]) -> None:
+def test_a_clicked_cell_fills_the_formula_with_its_token(open_page: Callable[..., Page]) -> None:
     page = open_page("/feed_forward", model="stories", text=TEXT)
-    expect(page.get_by_text("Bent most by the curve")).to_be_visible()
-    click_mark(page.locator(MARKS).nth(4), "choose token 4 ·dog")
-    expect(page.get_by_text("·dog, largest: neuron")).to_be_visible()
+    expect(page.get_by_text("bent most by the curve")).to_be_visible()
+    click_mark(page.locator(MARKS).nth(4 * 24), re.compile("token 4 ·dog"))
+    expect(page.get_by_text("In the row of ·dog")).to_be_visible()
     show(page, "On the curve")
     expect(page.get_by_text("of the values arrive below 0")).to_be_visible()
 

@@ -51,6 +51,15 @@ def test_the_map_marks_page_and_layer_and_leads_on_with_the_sentence(
     assert filled(page) == ["feed-forward"]
 
 
+def test_another_head_moves_the_tick_of_the_map(open_page: Callable[..., Page]) -> None:
+    page = open_page("/", place="decoder.2.self", text="The cat saw the dog")
+    page.get_by_role("gridcell", name="L0H3").click()
+    expect(page.get_by_test_id("readout")).to_contain_text("L0H3")
+    page.get_by_role("link", name="Walk", exact=True).click()
+    ticks = page.locator(".ticks").locator("visible=true")
+    expect(ticks).to_have_attribute("aria-label", "4 layers, layer 0 is chosen")
+
+
 def test_on_a_phone_the_map_is_scrolled_to_the_block_of_the_page(
     open_page: Callable[..., Page],
 ) -> None:

@@ -45,9 +45,9 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
     page = open_page("/")
     type_sentence(page, SENTENCE)
     choose(page, "Model", "MiniLM")
-    expect(page.get_by_test_id("title")).to_contain_text("L0")
+    expect(page.get_by_test_id("readout")).to_contain_text("L0")
     pick_head(page, 8, layer=1)
-    expect(page.get_by_test_id("title")).to_contain_text("L1H8")
+    expect(page.get_by_test_id("readout")).to_contain_text("L1H8")
     expect(explorer(page)).to_have_attribute("data-head", "8")
     expect(page.get_by_test_id("stage-masked")).to_have_count(0)  # an encoder masks nothing
     page.get_by_test_id("column-2").click()
@@ -67,7 +67,7 @@ def test_the_whole_job_from_a_sentence_to_a_copied_link(
     for name in ("head", "stage", "query", "key"):
         shown = explorer(page).get_attribute(f"data-{name}")
         expect(explorer(copy)).to_have_attribute(f"data-{name}", shown or "")
-    expect(copy.get_by_test_id("title")).to_have_text(page.get_by_test_id("title").inner_text())
+    expect(copy.get_by_test_id("readout")).to_have_text(page.get_by_test_id("readout").inner_text())
     expect(copy.get_by_test_id("readout")).to_have_text(
         page.get_by_test_id("readout").text_content() or ""
     )

@@ -34,7 +34,7 @@ def test_a_line_lights_its_block_leads_to_its_numbers_and_the_script_is_saved(
     page.evaluate("window.before = true")
     line.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("attention")
-    expect(page.get_by_test_id("title")).to_contain_text("L2H3")
+    expect(page.get_by_test_id("readout")).to_contain_text("L2H3")
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-stage", "scores")
     assert page.evaluate("window.before")  # the page was not loaded anew
 

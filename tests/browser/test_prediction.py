@@ -22,11 +22,13 @@ def test_temperature_and_top_k_change_the_bars_and_the_words(
     for _ in range(5):
         page.keyboard.press("ArrowRight")
     expect(page.get_by_text("divides every logit by 1.5")).to_be_visible()
+    page.get_by_role("button", name="Top-k, top-p").click()
     page.get_by_role("slider", name="Top-k").focus()
-    for _ in range(4):  # from all down to 100
+    for _ in range(11):  # from all down to 8
         page.keyboard.press("ArrowLeft")
-    expect(page.get_by_text("keeps 100 of 756 tokens")).to_be_visible()
+    expect(page.get_by_text("keeps 8 of 756 tokens")).to_be_visible()
     expect(plots(page).filter(has_text="cut")).to_have_count(1)
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Reset", exact=True).click()
     expect(plots(page).filter(has_text="cut")).to_have_count(0)
 

@@ -11,7 +11,7 @@ from tests.legible import STILL
 
 
 def step(page: Page) -> Locator:
-    return page.get_by_role("radiogroup", name="Step")
+    return page.get_by_role("combobox", name="Step")
 
 
 def number(page: Page) -> Locator:

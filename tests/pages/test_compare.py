@@ -40,6 +40,21 @@ def test_one_head_stands_on_both_sentences_with_its_own_weights() -> None:
     assert not opened("Two sentences", second_text="   ").exception
 
 
+def test_cells_have_one_size_and_the_strongest_weight_of_each_map_stands_in_a_frame() -> None:
+    app, sizes = opened("Two sentences", second_text="the cat saw the dog"), []
+    for one, weights in zip(app.get("plotly_chart"), maps(app), strict=True):
+        layout = json.loads(one.proto.spec)["layout"]
+        margin, rows = layout["margin"], np.ptp(layout["yaxis"]["range"])
+        sizes.append((layout["height"] - margin["t"] - margin["b"]) / rows)
+        others = np.nan_to_num(weights)
+        others[:, 0] = 0
+        np.fill_diagonal(others, 0)
+        query, key = np.unravel_index(others.argmax(), others.shape)
+        frames = {(shape["x0"] + 0.5, shape["y0"] + 0.5) for shape in layout["shapes"]}
+        assert frames == {(key, query)}
+    assert sizes[0] == pytest.approx(sizes[1], abs=0.2)
+
+
 def test_another_model_begins_with_a_head_of_the_same_job() -> None:
     app = opened("Two models", second_model="house-gpt")
     profile = shipped_profile("house-gpt")

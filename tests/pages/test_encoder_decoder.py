@@ -54,7 +54,7 @@ def test_the_french_comes_out_word_by_word() -> None:
     assert marked(app) == "le chat noir dort ."
     assert marked(press(app, "Next")).endswith("end&gt;")
     assert next(button for button in app.button if button.label == "Next").disabled
-    assert "attends most to “" in said(app)
+    assert "of its weight on “" in said(app)
     assert "the same logits" in said(app)
 
 
@@ -75,7 +75,7 @@ def test_the_alignment_tells_the_share_on_the_reference_and_the_crossing() -> No
     assert "This head puts **0.99" in said(app)
     assert re.search("“tired doctor”[^.]*“médecin fatigué”", said(app))
     heads = next(box for box in app.selectbox if box.label == "Head")
-    shares = [float(option.split(": ")[1].split()[0]) for option in heads.options]
+    shares = [float(option.split(", ")[1].split()[0]) for option in heads.options]
     assert shares == sorted(shares, reverse=True)
     assert heads.value == ("decoder.1.cross", 0)
     assert len(heads.options) == 8

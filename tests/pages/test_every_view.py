@@ -62,7 +62,7 @@ CHECKED = {  # views that hold their numbers against the model's own
     "stream": ("Layer by layer", "Contributions"),
     "prediction": ("Which tokens made it?",),
     "writing": ("Token by token", "KV cache"),
-    "tokens": ("Step by step",),
+    "tokens": ("Tokens",),
     "vectors": ("Look-up",),
     "shapes_and_cost": ("",),
     "model_as_code": ("",),
@@ -101,6 +101,8 @@ def views(page: str, **given: str) -> Iterator[tuple[str, AppTest]]:
                 app = app.segmented_control(key=key).set_value(other).run()
                 yield f"{option}, {other}", app
         for key in [one.key for one in app.selectbox if one.label in LAST]:
+            if key not in [one.key for one in app.selectbox]:
+                continue  # the box before it has taken it away
             app.selectbox(key=key).select_index(len(app.selectbox(key=key).options) - 1)
             app = app.run()
             yield f"{option}, the last one", app
@@ -231,6 +233,7 @@ def test_every_view_is_drawn_and_what_it_prints_is_true(page: str, model: str, t
         if (
             view in CHECKED.get(page, ())
             and model in ("house-gpt", "llama")
+            and (page != "tokens" or "is cut." in words)  # other words have no steps to check
             and "Check" not in words
         ):
             found.append("has no check")

@@ -16,7 +16,7 @@ from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
 from tests.model.tiny import sentence
-from tests.pages.reading import choose, control, drawn, numbers, own, press, said, visit
+from tests.pages.reading import choose, drawn, numbers, own, press, said, visit
 from viz.notation.numbers import fixed
 from viz.state.link import View
 from viz.views.experiments.experiments import experiments, named
@@ -92,6 +92,17 @@ def test_the_loss_of_both_runs_is_pytorchs_and_decides_the_verdict(show: str) ->
         words, *moved = verdict(answered(show, guess))
         assert moved == [before, after]
         assert (words == "Right.") == (guess == right)
+
+
+def test_the_word_that_the_model_is_surest_of_stands_out_before_the_guess() -> None:
+    app = visit("experiments", show="No mask", model="house-gpt", text=FIRST.text)
+    (table,) = [one.proto.body for one in app.get("html") if 'class="moving"' in one.proto.body]
+    (most,) = re.findall(r'<tr class=most><th scope="row">(.*?)</th>', table)
+    trace = run("house-gpt", FIRST.text)
+    logits = torch.tensor(trace.logits)[:-1].softmax(-1)
+    ids = torch.tensor([token.id for token in trace.tokens])[1:]
+    sure = logits[torch.arange(len(ids)), ids]
+    assert most == trace.tokens[int(sure.argmax()) + 1].text.replace(" ", "·")
 
 
 def test_another_sentence_and_model_have_a_verdict_of_their_own() -> None:
@@ -226,15 +237,15 @@ def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() 
         np.testing.assert_allclose(drawn(app, "scatter", "y", at), expected)
 
 
-def dropout(model: str) -> AppTest:
-    return visit("experiments", show="Dropout", model=model, text=sentence(own(model)))
+def dropout(model: str, **head: str) -> AppTest:
+    return visit("experiments", show="Dropout", model=model, text=sentence(own(model)), **head)
 
 
 def test_dropout_changes_the_weights_and_with_p_0_nothing() -> None:
-    app = dropout("stories")
+    app = dropout("stories", place="decoder.1.self", head="2")
     trace = own("stories").trace(sentence(own("stories")))
-    attention = trace.find(control(app, "Layer").value)
-    weights, allowed = attention.weights(control(app, "Head").value), attention.mask
+    attention = trace.find("decoder.1.self")
+    weights, allowed = attention.weights(2), attention.mask
     assert allowed is not None
     choose(app, "Rate p", 0.5)
     first = drawn(app, "heatmap", "z", -1)

@@ -54,8 +54,13 @@ def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(
 def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
     app, record = opened(), traced("stories").feed_forward[0]
     choose(app, "Token", 2)
-    neuron = int(np.abs(record.hidden[2]).argmax())
-    assert f"largest: neuron {neuron}" in said(app)
+    listed = strongest(record.hidden, 24)
+    column = int(np.abs(record.hidden[2, listed]).argmax())
+    neuron = listed[column]
+    assert f"Neuron {neuron}, largest" in said(app)
+    assert f"neuron {neuron} is largest" in said(app)
+    shapes = json.loads(app.get("plotly_chart")[0].proto.spec)["layout"]["shapes"]
+    assert (column - 0.5, 1.5) in [(one["x0"], one["y0"]) for one in shapes]
     assert right_side(app, 0) == pytest.approx(float(record.hidden[2, neuron]), abs=6e-5)
 
 
@@ -70,7 +75,8 @@ def test_it_opens_on_a_neuron_that_the_activation_really_bends(subtests: pytest.
             token, at = np.unravel_index(bent.argmax(), bent.shape)
             assert bent[token, at] > 0.05
             assert control(app, "Token").value == token
-            assert f"curve: neuron {listed[at]}" in said(app)
+            assert f"Neuron {listed[at]}, bent most" in said(app)
+            assert f"bends neuron {listed[at]} most" in said(app)
             assert right_side(app, 1) == pytest.approx(
                 float(record.hidden[token, listed[at]]), abs=6e-5
             )
@@ -84,7 +90,7 @@ def test_it_opens_on_a_neuron_that_the_activation_really_bends(subtests: pytest.
 def test_nothing_is_said_of_a_bend_where_relu_cuts_off_or_lets_through() -> None:
     app = opened(model="translate-en-fr")
     assert own("translate-en-fr").config.activation == "relu"
-    assert "Bent most" not in said(app)
+    assert "bent most" not in said(app)
 
 
 def right_side(app: AppTest, number: int) -> float:

@@ -61,7 +61,7 @@ def players(app: AppTest) -> list[dict[str, Any]]:
 def test_a_record_that_is_dropped_is_played_with_its_own_weights_and_losses() -> None:
     app, found = dropped(opened()), record()[1]
     player = sent(app)
-    assert control(app, "Which model's training").value in app.session_state["training-files"]
+    assert control(app, "Training of").value in app.session_state["training-files"]
     assert tuple(player["steps"]) == found.kept
     assert len(found.kept) < len(found.steps)
     label = control(app, "Head").value
@@ -116,7 +116,7 @@ def test_two_runs_stand_side_by_side_under_one_slider() -> None:
     (figure,) = app.get("plotly_chart")
     assert "mine.safetensors (left)" in figure.proto.spec
     assert "Stories (right)" in figure.proto.spec
-    right = "Which model's training, on the right"
+    right = "Training on the right"
     choose(app, right, control(app, right).options[-1])
     left, right = players(app)
     assert left["steps"] == right["steps"]
@@ -149,6 +149,6 @@ def test_no_widget_keeps_a_record_that_the_server_has_let_go() -> None:
 
 def test_a_record_is_seen_in_its_own_session_alone() -> None:
     app = dropped(opened(), "<b>*mine*</b>.safetensors")
-    options = control(app, "Which model's training").options
-    assert len(options) == len(control(opened(), "Which model's training").options) + 1
+    options = control(app, "Training of").options
+    assert len(options) == len(control(opened(), "Training of").options) + 1
     assert r"\*mine\*" in options[-1]

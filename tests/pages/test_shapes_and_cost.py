@@ -51,7 +51,7 @@ def pictures(app: AppTest) -> list[dict]:
 
 def areas(app: AppTest) -> tuple[float, float]:
     """Of the vectors, and of all tables of pairs."""
-    (scale,) = [one for one in pictures(app) if "weights of the heads" in json.dumps(one)]
+    (scale,) = [one for one in pictures(app) if "attention weights" in json.dumps(one)]
     found = []
     for trace in scale["data"]:
         x, y = trace["x"], trace["y"]

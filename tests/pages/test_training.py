@@ -115,7 +115,7 @@ def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(
 
 def test_every_training_that_was_shipped_can_be_chosen() -> None:
     assert set(TITLES) <= set(shipped_training_runs())
-    assert len(control(opened(), "Which model's training").options) == len(shipped_training_runs())
+    assert len(control(opened(), "Training of").options) == len(shipped_training_runs())
 
 
 def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:

@@ -65,7 +65,7 @@ def test_the_readers_sizes_are_run_and_the_message_is_explained() -> None:
     assert "What it means" in said(app)
     control(app, "Code").set_value("heads-that-do-not-divide").run()
     assert "RuntimeError: shape '[1, 6, 7, 9]'" in codes(app)
-    app.number_input("failing-heads-that-do-not-divide-heads").set_value(16).run()
+    app.selectbox("failing-heads-that-do-not-divide-heads").set_value(16).run()
     assert "Error" not in codes(app)
     assert "the same numbers" in said(app)
     control(app, "Code").set_value("only-pads").run()

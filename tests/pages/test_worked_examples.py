@@ -17,7 +17,7 @@ NAMES = [example.name for example in examples()]
 
 
 def step_of(app: AppTest, name: str) -> int:
-    return app.segmented_control(key=f"step-{name}").value
+    return app.selectbox(key=f"step-{name}").value
 
 
 def result(app: AppTest) -> str:
@@ -65,7 +65,7 @@ def test_code_takes_the_formulas_place_and_stays_chosen() -> None:
         "scores = query @ key.T",
         "print(torch.as_tensor(scores).tolist())",
     ]
-    app.segmented_control(key="step-the-cat-sat").set_value(5).run()
+    app.selectbox(key="step-the-cat-sat").set_value(5).run()
     assert not app.code
     assert "has no code" in " ".join(part.value for part in app.caption)
     app.selectbox(key="worked-name").select("layer-norm-by-hand").run()
@@ -135,7 +135,7 @@ def test_numbers_outlast_a_look_at_another_example() -> None:
     changed = result(app)
     app.selectbox(key="worked-name").select("sliding-windows").run()
     app.selectbox(key="worked-name").select("gpt-2-parameters").run()
-    app.segmented_control(key="step-gpt-2-parameters").set_value(4).run()
+    app.selectbox(key="step-gpt-2-parameters").set_value(4).run()
     assert result(app) == changed
 
 

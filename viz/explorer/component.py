@@ -48,6 +48,7 @@ def explorer(
     keys: Sequence[str],
     selection: Selection,
     check: float | None,
+    hero: Hero,
     baseline: Attention | None = None,
     layers: Sequence[str] = (),
     claims: Sequence[HeadClaim] = (),
@@ -60,16 +61,14 @@ def explorer(
     origin: Origin | None = None,
     around: Sequence["AroundHeads"] = (),
     modules: Mapping[str, str] = MODELS_OWN,
-    hero: Hero | None = None,
     certificate: Json | None = None,
 ) -> Selection:
     """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
 
     layers: names of those to choose among. claims: what is to be seen in some of the run's heads. `select`,
     `open_layer` and `set_detail` take what the reader chooses, before the page runs again. run: by which the
-    browser knows its layers again. mount: a name for this place. hero: what the screen of the main job shows,
-    which lays the explorer out in its own way. certificate: what saved pictures say of the run. The
-    others: as `payload` takes them, which raises.
+    browser knows its layers again. mount: a name for this place. hero: what stands around the map.
+    certificate: what saved pictures say of the run. The others: as `payload` takes them, which raises.
     """
     chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
     message = payload(
@@ -89,7 +88,7 @@ def explorer(
         "run": run,
         "device": device,
         "claims": [asdict(claim) for claim in claims],
-        "hero": hero and asdict(hero),
+        "hero": asdict(hero),
         "certificate": certificate,
     }
     data = packed(without_arrays(message, _held()) | beside | _place(mount, chosen))

@@ -1,6 +1,7 @@
 """What stands around the map of a head: how sure the model was of each token, and the sentence's loss."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -38,10 +39,9 @@ def hero(
     mean = {
         name: None if loss is None else nats(loss.mean(), certain) for name, loss in lost.items()
     }
-    reads = attention.kind != "cross" and attention.place.stack == "decoder"
     return Hero(
         change,
-        sure=sure if has_loss and reads else None,
+        sure=sure if has_loss and reads_text(attention) else None,
         loss=mean if has_loss else None,
         decimals=min(settled(error), DECIMALS[detail]),
         opens=opens,
@@ -49,6 +49,24 @@ def hero(
         ways=dict(ways),
         job=job,
     )
+
+
+def heroes(trace: Trace, baseline: Trace | None, change: str = "") -> dict[str, dict[Detail, Hero]]:
+    """What stands beside each layer of a run that nobody can compute anew, in each detail, by layer."""
+    layers = {one.name: reads_text(one) for one in trace.attention}
+    reader = next((one for one in trace.attention if layers[one.name]), trace.attention[0])
+    beside: dict[Detail, Hero] = {
+        detail: hero(reader, trace, baseline, change=change, detail=detail) for detail in DECIMALS
+    }
+    return {
+        name: {detail: one if reads else replace(one, sure=None) for detail, one in beside.items()}
+        for name, reads in layers.items()
+    }
+
+
+def reads_text(attention: Attention) -> bool:
+    """Whether the keys of a layer are the tokens whose probability the model gives."""
+    return attention.kind != "cross" and attention.place.stack == "decoder"
 
 
 def _losses(run: Trace) -> np.ndarray | None:

@@ -76,7 +76,7 @@ class HeadClaim:
 
 @dataclass(frozen=True)
 class Hero:
-    """What the screen of the main job shows beside a layer: what is changed in words, how sure the model was
+    """What is shown beside a layer: what is changed in words, how sure the model was
     of each token, a share from 0 to 1 or None, and the loss of the sentence as it is printed. `before` is
     None where nothing is changed. decimals: of a probability. opens: nobody asked for a cell, so it opens on
     the largest weight of the last token. detail: how much is shown. ways: from a chosen cell, what each is

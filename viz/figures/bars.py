@@ -389,7 +389,7 @@ def distribution(
         ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
     rows = Axis("", ticks).down() | {"tickvals": list(range(len(ticks))), "ticktext": ticks}
     rows |= {"fixedrange": True}
-    divided = "" if divisor == 1 else f" ÷ {divisor:g}"
+    divided = "" if divisor == 1 else f" of logit ÷ {divisor:g}"
     own = "" if drawn is None else "<br>outlined: the model's own"
     above: TraceStyle = {"xref": "paper", "yref": "paper", "yanchor": "bottom", "align": "left"}
     bare = {"fixedrange": True, "showticklabels": False, "showgrid": False}
@@ -403,7 +403,7 @@ def distribution(
         margin={"l": 8, "r": 8, "t": 28 if drawn is None else 44, "b": 8},
         annotations=[
             note("<b>logit</b>", 0, 1, **above),
-            note(f"<b>probability</b> = softmax(logit{divided}){own}", 0.38, 1, **above),
+            note(f"<b>probability</b>{divided}{own}", 0.38, 1, **above),
         ],
         showlegend=False,
         meta="Logits and probabilities of the next token. "
@@ -567,7 +567,7 @@ def contribution_lengths(
     ticks = {"tickvals": positions, "ticktext": [name.replace(" ", "<br>", 1) for name in names]}
     return chart(
         [bars, *([] if token is None else [mean]), stream_line, *meanings],
-        titled("sub-layer, in order", **ticks),
+        titled("sub-layer, in order", autotickangles=[0], **ticks),
         titled("length of the vector", rangemode="tozero"),
         height=430,
         barmode="overlay",
@@ -581,4 +581,4 @@ def contribution_rows(names: Sequence[str], added: FloatArray, tokens: Sequence[
     columns = Axis(title, names, tokens=False)
     figure = heatmap(added.T, rows=Axis("token", tokens), columns=columns, quantity="stream")
     figure.data[-1].update(zmin=0, zmax=end.value or 1.0, colorscale=rising_scale(STREAM))
-    return figure.update_xaxes(title={"text": f"{title}<br>{end.words.replace('±', '')}"})
+    return end.say_beyond(figure)

@@ -18,6 +18,7 @@ from viz.notation.numbers import numbers, probability
 from viz.notation.theme import (
     ERRATUM,
     FEED_FORWARD,
+    INK,
     LESS,
     MASKED,
     OUTPUT,
@@ -100,14 +101,12 @@ def after_dropout(
         at_row, at_column = np.nonzero(zero)
         cross = {"symbol": "x-thin", "size": 8, "line": {"width": 1.5, "color": MASKED}}
         figure.add_trace(marks(at_column, at_row, name="set to 0", marker=cross, hover="set to 0"))
-    title = [columns.name, "×: set to 0" if crossed else "without colour: set to 0"]
+    title = [f"{columns.name}, {'×' if crossed else 'without colour'}: set to 0"]
     end = 1.0 if quantity == "weight" else limit
     beyond = 0 if end is None else int((np.abs(values) > end).sum())
     if beyond:
         count = values.size if blocked is None else int((~blocked).sum())
-        title.append(
-            f"the colour scale ends at {end:.3g};<br>{beyond:,} of {count:,} values lie beyond it"
-        )
+        title.append(f"{beyond:,} of {count:,} beyond the colours, which end at {end:.3g}")
     return figure.update_xaxes(title={"text": "<br>".join(title)})
 
 
@@ -118,6 +117,7 @@ def panels(
     quantity: QuantityName | None,
     blocked: Sequence[BoolArray],
     numbered: int = NUMBERED,
+    row: int | None = None,
 ) -> go.Figure:
     """matrices (query, key) of equal shape by what stands above them, with an empty column between two.
 
@@ -126,6 +126,7 @@ def panels(
         quantity: whose colours; None: plain tiles with whole numbers.
         blocked: of each matrix, True where a cell is masked: hatched, without a number.
         numbered: with more tokens no cell holds a number.
+        row: the query that the words beside it name; it stands in a frame.
     """
     count = len(tokens)
     labels = [token_label(token, 8) for token in tokens]
@@ -155,6 +156,8 @@ def panels(
     for panel, name in enumerate(matrices):
         left = panel * (count + 1) - 0.5
         frame(figure, (left, left + count, -0.5, count - 0.5), rgba(MASKED, 0.5), 1)
+        if row is not None:
+            frame(figure, (left, left + count, row - 0.5, row + 0.5), INK)
         figure.add_annotation(
             text=name,
             x=left + count / 2,
@@ -273,7 +276,8 @@ def worked_step(step: Step) -> go.Figure:
         quantity=_COLOURED.get(step.quantity),
         blocked=blocked,
         words=words,
-        height=40 * len(values) + 70,  # pixels of a row, and of the labels above
+        height=round(np.clip(288 / len(values), 40, 72)) * len(values)
+        + 70,  # rows, and labels above
     )
     hover = "%{hovertext}<br>%{text}<extra></extra>"
     open_cells = figure.data[-1]

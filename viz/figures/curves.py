@@ -491,7 +491,11 @@ def points_on_the_curve(curve: "ActivationCurve", points: Mapping[str, float]) -
     name = curve.title.partition(",")[0]  # short: on a phone the legend would lie on the curve
     drawn = [same, _curve(ends, name, curve.value, FEED_FORWARD)]
     across = titled("before the activation", zeroline=True)
-    after = titled("after it", zeroline=True, range=[float(y.min()) - 1, float(y.max()) + 1])
+    after = titled(
+        "after it",
+        zeroline=True,
+        range=[min(0.0, float(y.min())) - 1, max(0.0, float(y.max())) + 1],
+    )
     return chart([*drawn, named], across, after, height=250)
 
 

@@ -41,30 +41,43 @@ WIDE, HIGH = 700.0, 260.0  # pixels of a drawing to scale, at most
 
 def to_scale(length: int, width: int, heads: int) -> go.Figure:
     """The vectors of a text, one row of `width` numbers for each token, and the table of pairs of each head,
-    as high and wide as they have rows and columns: an area twice as large holds twice as many numbers."""
-    across = math.ceil(math.sqrt(heads))
-    gap = 0.06 * max(width, length)
-    apart = 0.04 * length
+    as high and wide as they have rows and columns: an area twice as large holds twice as many numbers. The
+    tables stand where the drawing is largest, beside the vectors or under them."""
+    gap, step = 0.06 * max(width, length), 1.04 * length
+
+    def extent(across: int, is_under: bool) -> tuple[float, float]:
+        wide = (across - 1) * step + length
+        high = (math.ceil(heads / across) - 1) * step + length
+        if is_under:
+            return max(float(width), wide), length + gap + high
+        return width + gap + wide, max(float(length), high)
+
+    def scale(way: tuple[int, bool]) -> float:
+        right, down = extent(*way)
+        return min(WIDE / right, HIGH / down)
+
+    ways = [(across, is_under) for across in range(heads, 0, -1) for is_under in (True, False)]
+    across, is_under = max(ways, key=scale)
+    (right, down), pixels = extent(across, is_under), scale((across, is_under))
+    first = (0.0, length + gap) if is_under else (width + gap, 0.0)
     squares = [
         (left, left + length, top, top + length)
         for head in range(heads)
-        for left in [width + gap + (head % across) * (length + apart)]
-        for top in [(head // across) * (length + apart)]
+        for left in [first[0] + (head % across) * step]
+        for top in [first[1] + (head // across) * step]
     ]
-    right, down = max(side[1] for side in squares), max(length, squares[-1][3])
-    pixels = min(WIDE / right, HIGH / down)
     shown = (
         (
             [(0.0, float(width), 0.0, float(length))],
             STREAM,
-            f"n × d = {length:,} × {width:,}: {length * width:,} numbers",
-            "vectors of the tokens",
+            f"n × d = {length:,} × {width:,} = {length * width:,}",
+            "vectors",
         ),
         (
             squares,
             WEIGHT,
-            f"{heads} × n × n = {heads} × {length:,} × {length:,}: {heads * length**2:,} numbers",
-            "weights of the heads",
+            f"h × n × n = {heads} × {length:,} × {length:,} = {heads * length**2:,}",
+            "attention weights",
         ),
     )
     traces = [

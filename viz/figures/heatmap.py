@@ -56,8 +56,7 @@ def heatmap(
         decimals: of the numbers in the cells.
         words: what stands in the cells, as Plotly may draw it; None: numbers, where they fit; (): nothing.
         height: in pixels; None: as many rows need.
-        square: cells as high as wide, with the colour scale below them, as in the explorer; else they fill
-            the width.
+        square: cells as high as wide, as in the explorer; else they fill the width.
         block: rows and columns of each value, where values come in blocks already.
 
     Raises ValueError if labels and values do not fit.
@@ -92,7 +91,7 @@ def heatmap(
             zmin=-end if diverging else 0.0,
             zmax=end,
             showscale=quantity is not None,
-            colorbar=(SCALE if layout else {}) | {"thickness": 10, "outlinewidth": 0, "nticks": 5},
+            colorbar=SCALE | {"thickness": 10, "outlinewidth": 0} | _ends(end, diverging),
             xgap=TILES_APART if quantity is None else 0,
             ygap=TILES_APART if quantity is None else 0,
             **_hover(shown, rows, columns, block),
@@ -105,9 +104,19 @@ def heatmap(
         return _in_blocks(figure, block, BELOW, is_positive=not diverging)
     if columns.tokens and len(columns.labels) > LEVEL:
         above["tickangle"] = SLANTED
-    height = height or min(max(26 * len(rows.labels) + 110, 200), TALLEST)
+    height = height or min(max(26 * len(rows.labels) + 130, 200), TALLEST)
     figure = chart(traces, above, down, height=height)
+    if quantity is not None:
+        figure.layout.margin.b = BELOW
     return _in_blocks(figure, block, figure.layout.margin.b, is_positive=not diverging)
+
+
+def _ends(end: float, diverging: bool) -> dict[str, object]:
+    """The numbers at a colour scale: where it ends, and its middle."""
+    if not diverging:
+        return {"nticks": 5}
+    ticks = [-end, 0.0, end]
+    return {"tickvals": ticks, "ticktext": [signed(f"{tick:.3g}") for tick in ticks]}
 
 
 def headed(figure: go.Figure, title: str) -> go.Figure:
@@ -115,6 +124,18 @@ def headed(figure: go.Figure, title: str) -> go.Figure:
     columns = figure.layout.xaxis
     columns.title.text = f"<b>{title}</b><br>{columns.title.text}"
     figure.layout.height += round(TITLE_LINE)
+    return figure
+
+
+def framed(figure: go.Figure, rows: Sequence[int], columns: Sequence[int]) -> go.Figure:
+    """The same heatmap with a frame around the cells that the words beside it name, from the first of these
+    rows and columns to the last."""
+    cells = next(one for one in figure.data if one.type == "heatmap" and one.showscale is not False)
+    high, wide = int(cells.dy or 1), int(cells.dx or 1)
+    top, left = rows[0] // high * high - 0.5, columns[0] // wide * wide - 0.5
+    bottom, right = (rows[-1] // high + 1) * high - 0.5, (columns[-1] // wide + 1) * wide - 0.5
+    for colour, width in ((PAPER, 6), (INK, 2)):  # seen on faint and on strong cells
+        frame(figure, (left, right, top, bottom), colour, width)
     return figure
 
 
@@ -136,11 +157,14 @@ def weights_of_head(
     queries: Sequence[str],
     keys: Sequence[str],
     fitting: int = NUMBERED,
+    cell: tuple[int, int] | None = None,
 ) -> go.Figure:
     """One head's weights: row = query, column = key, the masked future grey. What a learned sink takes
     stands in a column of its own, so rows sum to 1.
 
-    fitting: with more columns no cell holds a number.
+    Args:
+        fitting: with more columns no cell holds a number.
+        cell: query and key that the words beside it name; they stand in a frame.
     """
     has_sink = attention.sinks is not None
     block = block_of(len(queries), len(keys) + has_sink)
@@ -163,7 +187,7 @@ def weights_of_head(
     if has_sink:
         left, right = len(keys) - block[1] - 0.5, len(keys) - 0.5
         frame(figure, (left, right, -0.5, len(queries) - 0.5), MASKED, 1.5, "dash")
-    return figure
+    return figure if cell is None else framed(figure, cell[:1], cell[1:])
 
 
 def cell_text(

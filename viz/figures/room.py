@@ -152,14 +152,27 @@ def counted_margins(figure: go.Figure) -> dict[str, float] | None:
 
 
 def aligned_tops(figures: Sequence[go.Figure]) -> None:
-    """Gives heatmaps that stand side by side one room above their cells: that of the longest labels."""
-    margins = [counted_margins(one) for one in figures]
-    tops = [margin["t"] for margin in margins if margin]
-    for figure, margin in zip(figures, margins, strict=True):
-        if margin:
-            figure.layout.meta = {"above": max(tops)}
-            figure.layout.xaxis.title.standoff = 4 + max(tops) - margin["t"]
-            figure.layout.height += round(max(tops) - margin["t"])
+    """Gives heatmaps that stand side by side one room above their cells, that of the longest labels, and one
+    size of cells, the smallest."""
+    margins = [(one, margin) for one in figures if (margin := counted_margins(one))]
+    top = max((margin["t"] for _, margin in margins), default=0.0)
+    sides = [_side_of_cells(figure, margin["t"]) for figure, margin in margins]
+    cells = [
+        (figure.layout.height - margin["t"] - figure.layout.margin.b) * min(sides) / side
+        for (figure, margin), side in zip(margins, sides, strict=True)
+    ]
+    for (figure, margin), high in zip(margins, cells, strict=True):
+        around = margin["t"] + figure.layout.margin.b
+        figure.layout.meta = {"above": top, "share": high / max(cells)}
+        figure.layout.xaxis.title.standoff = 4 + top - margin["t"]
+        figure.layout.height = round(high + around + top - margin["t"])
+
+
+def _side_of_cells(figure: go.Figure, above: float) -> float:
+    """The height of a cell in pixels. above: pixels above the first row."""
+    bottom, top = figure.layout.yaxis.range
+    height: float = figure.layout.height - above - figure.layout.margin.b
+    return height / abs(top - bottom)
 
 
 def _has_scale_beside(figure: go.Figure) -> bool:
@@ -214,8 +227,11 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
         return ""
     share = _height_by_width(figure)
     beside, above = margin.l + margin.r, margin.t + margin.b
-    # In the lecture view it ends on the screen: viz/shell/keys/js/lecture.js.
-    tallest = f"min({figure.layout.height}px,var(--room,{figure.layout.height}px))"
+    # In the lecture view it ends on the screen: viz/shell/keys/js/lecture.js. Beside a figure with more rows, one
+    # of fewer takes its part.
+    part = (figure.layout.meta or {}).get("share", 1.0)
+    left = f"({above:.1f}px + (var(--room,9999px) - {above:.1f}px)*{part:.4f})"
+    tallest = f"min({figure.layout.height}px,{left})"
     return (
         f"{place}{{flex-basis:auto!important;height:auto!important;"
         f"max-width:calc({beside:.1f}px + ({tallest} - {above:.1f}px)/{share:.5f})}}"
@@ -272,7 +288,8 @@ def _legend_of_fewer_rows(figure: go.Figure, place: str, beside: float) -> str:
         width = math.ceil(names / rows) * widest + beside
         spare = KEY_ROW * (most - rows)
         rules.append(
-            f"@container (min-width:{width:.0f}px){{{place}>*{{margin-top:-{spare:.0f}px}}}}"
+            f"@container (min-width:{width:.0f}px){{{place}>*{{margin-top:-{spare:.0f}px;"
+            f"height:calc(100% + {spare:.0f}px)}}}}"  # Streamlit makes it as high as what is left
         )
     return "".join(rules)
 

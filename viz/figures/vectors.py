@@ -14,7 +14,6 @@ from viz.figures.chart import (
     LABEL,
     MONOSPACED,
     SLANTED,
-    STEADY,
     Axis,
     chart,
     frame,
@@ -25,7 +24,7 @@ from viz.figures.chart import (
 )
 from viz.figures.head_tiles import hue_of
 from viz.figures.heatmap import heatmap
-from viz.figures.room import LETTERS
+from viz.figures.room import SCALE_BELOW
 from viz.notation.labels import (
     LABELS,
     dimension_ticks,
@@ -33,6 +32,7 @@ from viz.notation.labels import (
     tick_positions,
     token_label,
 )
+from viz.notation.numbers import signed
 from viz.notation.theme import INK, MASKED, PAPER, QUANTITIES, QuantityName, rgba, vector_scale
 
 VectorArray = NDArray[np.floating]
@@ -50,19 +50,6 @@ class ColourEnd:
     value: float
     beyond: int
     total: int
-    signed: bool = True  # whether the scale has a negative end too
-
-    @property
-    def words(self) -> str:
-        """The note on the figure."""
-        if not self.signed:
-            return f"the colour scale goes from 0 to {self.value:.3g}"
-        if not self.beyond:
-            return f"the colour scale ends at ±{self.value:.3g}, the largest value"
-        return (
-            f"the colour scale ends at ±{self.value:.3g}; {self.beyond:,} of {self.total:,} "
-            "values lie beyond it"
-        )
 
     @property
     def short(self) -> str:
@@ -70,10 +57,13 @@ class ColourEnd:
         beyond = f", {self.beyond:,} values beyond" if self.beyond else ""
         return f"colours end at ±{self.value:.3g}{beyond}"
 
-    @property
-    def lines(self) -> str:
-        """The same in two lines, short enough for a phone."""
-        return self.words.replace("; ", ";<br>").replace(", ", ",<br>")
+    def say_beyond(self, figure: go.Figure) -> go.Figure:
+        """The figure of `heatmap`, with a note beside its colour scale where values lie beyond."""
+        if not self.beyond:
+            return figure
+        words = f"{self.beyond:,} of {self.total:,}<br>lie beyond the ends"
+        place = {"xref": "paper", "yref": "paper", "xshift": SCALE_BELOW + 8, "yanchor": "top"}
+        return figure.add_annotation(note(words, 0, 0, align="left", **place))
 
     @staticmethod
     def several(ends: Iterable["ColourEnd"]) -> str:
@@ -101,18 +91,18 @@ def token_rows(
 ) -> go.Figure:
     """values (token, column) as a heatmap with a row for each token.
 
-    chosen: the row that is framed; with it each of up to 64 rows gets a mark on its left that can
-    be clicked: trace "marks", whose points are numbered as the rows.
+    chosen: the row that is framed; with it each cell of up to 64 rows can be clicked: trace "marks" has a
+    point a cell, row by row.
     """
     end = end or colour_end(values)
     rows = Axis("token", tokens)
     figure = heatmap(values, rows=rows, columns=columns, quantity=quantity, limit=end.value)
+    end.say_beyond(figure)
     width = values.shape[1]
     cells = figure.data[-1]
     if cells.hovertext is None:
         cells.hovertemplate = "token %{y}, %{x}<br>%{z:.4f}<extra></extra>"
     axis = figure.layout.xaxis
-    axis.title.text = f"{columns.name}<br>{end.lines}"
     if width > LABELS:
         ticks = tick_positions(width, WIDE_LABELS)
         axis.tickvals, axis.ticktext = ticks, [columns.label(tick) for tick in ticks]
@@ -124,27 +114,15 @@ def token_rows(
     frame_row(figure, chosen, width)
     if len(tokens) > MARKED:
         return figure
-    gutter = 0.07 * width
-    places = list(range(len(tokens)))
-    look = {
-        "size": 11 if len(places) <= 32 else 7,
-        "color": [MASKED if row == chosen else rgba(MASKED, 0.15) for row in places],
-        "line": {"color": MASKED, "width": 1.5},
-    }
-    figure.add_trace(
-        marks(
-            [-0.5 - gutter / 2] * len(places),
-            places,
-            name="marks",
-            marker=look,
-            **STEADY,
-            text=[f"{row} {rows.label(row)}" for row in places],
-            hover="choose token %{text}",
-        )
-    )
-    axis.range = [-0.5 - gutter, width - 0.5]
-    figure.layout.update(CLICKED)
-    return figure
+    row, column = (axis.ravel() for axis in np.indices(values.shape))
+    texts = [
+        f"{rows.name} {at} {rows.label(at)}, {columns.name} {columns.label(across)}<br>"
+        f"{signed(f'{values[at, across]:.4f}')}"
+        for at, across in np.ndindex(values.shape)
+    ]
+    look = {"size": 18, "opacity": 0}
+    figure.add_trace(marks(column, row, name="marks", marker=look, text=texts, hover="%{text}"))
+    return figure.update_layout(CLICKED)
 
 
 def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) -> None:
@@ -153,8 +131,6 @@ def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) ->
 
 
 AROUND = 3  # rows of a table that are drawn above and below the chosen one
-PAIRS = 10  # at most so many tokens of two sentences are drawn
-DIMENSIONS = 48  # at most so many are drawn: more columns would be too thin to compare
 _LETTERS = 10  # of a token
 
 
@@ -228,27 +204,6 @@ def look_up(
     return figure
 
 
-def order_differences(
-    ways: Mapping[str, VectorArray], *, texts: Sequence[str], end: ColourEnd
-) -> go.Figure:
-    """ways: for each way to run a model, in words, how far each token's vector of one sentence lies from that
-    of the other, (token, d_model). A row a token, the words above each way."""
-    rows: list[VectorArray] = []
-    labels, heads = list[str](), dict[int, str]()
-    for way, apart in ways.items():
-        width = min(apart.shape[1], DIMENSIONS)
-        heads[len(rows)] = way
-        rows += [np.full(width, np.nan), *apart[:PAIRS, :width]]
-        labels += ["", *(token_label(text, _LETTERS) for text in texts[:PAIRS])]
-    height = min(130 + 30 * len(labels), 640)
-    figure = _stacked(rows, labels, "", end, height=height, quantity="difference")
-    for row, words in heads.items():
-        figure.add_annotation(
-            note(words, 0, row, xref="paper", xshift=-70, yanchor="middle", font={"size": LETTERS})
-        )
-    return figure
-
-
 def _stacked(
     rows: Sequence[VectorArray],
     labels: Sequence[str],
@@ -256,7 +211,6 @@ def _stacked(
     end: ColourEnd,
     *,
     height: int,
-    quantity: QuantityName = "stream",
 ) -> go.Figure:
     """Vectors one below the other."""
     values = np.array(rows)
@@ -265,11 +219,11 @@ def _stacked(
         values,
         rows=Axis(name, labels, tokens=False),
         columns=numbered("dimension", width),
-        quantity=quantity,
+        quantity="stream",
         limit=end.value,
         height=height,
     )
-    return figure.update_xaxes(_few_numbers(f"dimension<br>{end.lines}", width))
+    return end.say_beyond(figure.update_xaxes(_few_numbers("dimension", width)))
 
 
 def position_map(table: VectorArray, *, column_name: str, value_name: str) -> go.Figure:
@@ -285,7 +239,7 @@ def position_map(table: VectorArray, *, column_name: str, value_name: str) -> go
     )
     hover = f"position %{{y}}, {column_name} %{{x}}<br>{value_name} %{{z:.4f}}<extra></extra>"
     figure.data[-1].update(hovertext=None, hovertemplate=hover)
-    figure.update_xaxes(_few_numbers(f"{column_name}<br>{end.lines}", table.shape[1]))
+    end.say_beyond(figure.update_xaxes(_few_numbers(column_name, table.shape[1])))
     return figure.update_yaxes(_few_numbers("position", len(table)))
 
 

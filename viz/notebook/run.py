@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from model.trace.arrays import Array
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from viz.explorer.around import between, offered, parts_of
+from viz.explorer.hero import heroes
 from viz.explorer.message import Json, bytes_of, payload, stages_of
 from viz.explorer.stages import Stage
 from viz.notation.names import modules_of
@@ -27,11 +28,12 @@ _NEW = " → "  # between two words in one place: of the baseline, and of the ru
 @dataclass(frozen=True, eq=False)
 class Run:
     """A trace; the baseline that it is compared with; the model, where it is known: then the stages around
-    the heads are shown, and the code begins at the model's own weights."""
+    the heads are shown, and the code begins at the model's own weights; what is changed, in words."""
 
     trace: Trace
     baseline: Trace | None = None
     model: "Model | None" = None
+    change: str = ""
 
     @cached_property
     def places(self) -> tuple[str, ...]:
@@ -89,7 +91,7 @@ class Run:
             modules=modules_of(self.trace),
             origin=self._origin(attention),
             around=self._around(place),
-        ) | {"device": self.trace.device}
+        ) | {"device": self.trace.device, "heroes": self._heroes[place]}
 
     def messages(self, *, checked: bool = False) -> list[Json]:
         """All layers with their values, where they may be sent at once; else none."""
@@ -105,6 +107,15 @@ class Run:
     def weights(self) -> int:
         """How many attention weights the run has."""
         return sum(math.prod(one.sizes) for one in self.trace.attention)
+
+    @cached_property
+    def _heroes(self) -> dict[str, Json]:
+        """What stands beside each layer, in each detail."""
+        beside = heroes(self.trace, self.baseline, self.change)
+        return {
+            place: {detail: asdict(one) for detail, one in details.items()}
+            for place, details in beside.items()
+        }
 
     def _runs(self, place: str) -> tuple[Attention, Attention | None]:
         other = self.baseline
@@ -128,7 +139,7 @@ class Run:
 def compared(changed: Trace, baseline: Trace) -> Run:
     """Two runs beside each other. Raises ValueError where they have no layer in common, or where a layer of
     both differs in its heads, its tokens or the width of its vectors."""
-    run = Run(changed, baseline)
+    run = Run(changed, baseline, change="" if changed.text == baseline.text else "Another text")
     if not run.places:
         raise ValueError("The two runs have no attention layer in common.")
     for place in run.places:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import Intervention
-from model.nn.places import Place, head_label
+from model.nn.places import head_label
 from model.serving.engine import Request
 from model.serving.trace_files import opens_file
 from model.trace.blocks import of_query
@@ -16,7 +16,6 @@ from model.trace.records import Token
 from viz.elements.one_of import one_listed, open_one
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
-from viz.notation.names import SUBLAYERS
 from viz.shell.model_picker import looked_up, offer_knowing
 from viz.state.intervention_words import masks_for
 from viz.state.link import TEXT_LIMIT, short_link
@@ -24,7 +23,6 @@ from viz.state.look import loaded, traced
 from viz.state.presets import EXAMPLES, SentenceExample, reference_example
 from viz.state.session import (
     change_view,
-    control,
     current,
     first_text,
     intervene,
@@ -32,13 +30,10 @@ from viz.state.session import (
     set_intervention,
     shown,
     switch,
-    write_link,
 )
 
 if TYPE_CHECKING:
     from model.run.model import Model
-    from model.trace.records import Attention
-    from model.trace.trace import Trace
     from viz.state.look import Look
 
 # The sentence, in a box of as many lines as it needs, and the examples to start from.
@@ -126,30 +121,6 @@ def _open_reference(example: SentenceExample) -> None:
         return
     row = of_query(trace.find(view.place), query).weights(view.head)[0]
     open_view(replace(view, query=query, key=int(row.argmax())))
-
-
-def choose_layer(names: Sequence[str]) -> str:
-    """The layer among some attention sub-layers, chosen where the page stands; it joins the link."""
-    if current().place not in names:
-        change_view(replace(current(), place=names[0]))
-        write_link()
-    st.selectbox("Layer", names, format_func=_layer_name, **control("place"))
-    return current().place
-
-
-def choose_head(heads: int) -> int:
-    """The head among so many, chosen where the page stands; it joins the link."""
-    if current().head >= heads:
-        change_view(replace(current(), head=heads - 1))
-        write_link()
-    st.selectbox("Head", range(heads), **control("head"))
-    return current().head
-
-
-def choose_layer_and_head(trace: "Trace", names: Sequence[str]) -> "tuple[Attention, int]":
-    """The layer's attention in this run, and the head's number."""
-    attention = trace.find(choose_layer(names))
-    return attention, choose_head(attention.heads)
 
 
 def choose_languages(model: "Model") -> None:
@@ -276,13 +247,7 @@ def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
         )
 
 
-def _layer_name(name: str) -> str:
-    place = Place.named(name)
-    return f"{place.layer} · {place.stack} {SUBLAYERS[place.kind]}"
-
-
 LISTED = 24  # characters of a token in a list
-HINT = "Click a mark on the left to fill the formula with the numbers of that token."
 
 
 def pick_token(tokens: Sequence[Token], key: str) -> int:

@@ -15,7 +15,6 @@ import streamlit as st
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.trace.dropped import is_dropped
-from viz.elements.error_boundary import error_boundary
 from viz.explorer.component import asks_for_check, explorer
 from viz.explorer.message import Hero
 from viz.notation.labels import token_label
@@ -196,22 +195,9 @@ def switched(look: Look) -> Look | None:
     return changed
 
 
-@st.fragment
-@error_boundary()
-def explore(seen: Look) -> None:
-    """`explored` as a fragment: what is clicked in it leaves the rest of the page alone. A late click, when
-    another text or model is already asked for, draws the whole page."""
-    if not still_asked(seen):
-        st.rerun()
-    explored(seen)
-
-
-def explored(seen: Look, *, layers: bool = False, hero: Hero | None = None) -> None:
-    """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
-
-    layers: whether the layer is chosen in it, which leaves the rest of the page alone. hero: as `explorer`
-    takes it.
-    """
+def explored(seen: Look, hero: Hero) -> None:
+    """The explorer on the chosen layer; layer, head, stage and cell join the link when they change. hero: as
+    `explorer` takes it."""
     from model.analysis.stream.around_heads import (
         AroundHeads,
     )  # these import torch: pages are drawn first
@@ -226,7 +212,7 @@ def explored(seen: Look, *, layers: bool = False, hero: Hero | None = None) -> N
         selection=current().selection,
         check=_check_of(seen),
         baseline=None if baseline is None else baseline.find(seen.place),
-        layers=seen.model.attention_names if layers else (),
+        layers=seen.model.attention_names,
         modules=modules_of(seen.trace),
         claims=()
         if seen.request.continued  # no example speaks of a text that was written on

@@ -58,17 +58,18 @@ def readout_of(
     keys: Sequence[str],
     *,
     query: int | None = None,
+    key: int | None = None,
 ) -> None:
     """The line below a head's weights: the numbers of one cell, to be copied.
 
-    query: the row whose largest weight is told; None: the chosen cell.
+    query, key: the cell; without a key, the row whose largest weight is told; without both, the chosen cell.
     """
     if query is None:
         chosen = current().selection.clamped(
             heads=attention.heads, queries=len(queries), keys=len(keys)
         )
         query, key = chosen.query, chosen.key
-    else:
+    elif key is None:
         key = int(of_query(attention, query).weights(head)[0].argmax())
     words = readout(attention, head, query, key, queries=queries, keys=keys)
     # One line (viz/shell/style.css). Where it is too long it breaks after a part, never inside one.

@@ -153,7 +153,7 @@ def recording(
         except ValueError:
             continue
         offered.append(switch)
-        run = Run(changed, trace, model)
+        run = Run(changed, trace, model, change_in_words(changed))
         runs[switch.name] = recorded_run(run, f"{name} {switch.name}", view, spoken)
     shared = _take_shared(runs[UNCHANGED])
     jobs = jobs_of(model, {one.name: one.heads for one in trace.attention})
@@ -191,13 +191,7 @@ def recorded_run(run: Run, name: str, view: View, spoken: Sequence[SentenceExamp
             "Take a shorter text or a smaller model."
         )
     said = claims(view, baseline or trace, trace, trace.intervention, spoken)
-    layers, change = [_whole(one) for one in messages], change_in_words(trace)
-    for message, place in zip(layers, run.places, strict=True):
-        message["heroes"] = {
-            detail: asdict(hero(trace.find(place), trace, baseline, change=change, detail=detail))
-            for detail in DECIMALS
-        }
-        message["claims"] = [asdict(claim) for claim in said]
+    layers = [_whole(one) | {"claims": [asdict(claim) for claim in said]} for one in messages]
     families = all_heads(trace, trace.intervention.ablated, has_maps=True)
     return {
         "run": name,

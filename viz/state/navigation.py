@@ -63,7 +63,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
             "pages/tokens.py",
             "Tokens",
             "From letters to tokens and their ids: what the model reads.",
-            variants=("Tokens", "Step by step", "Two tokenizers", "As a chat"),
+            variants=("Tokens", "Two tokenizers", "As a chat"),
         ),
         PageEntry(
             "pages/vectors.py",

@@ -130,20 +130,12 @@ class NeuronStatistics(NamedTuple):
 
     below_zero: float  # share of values below 0 before the activation
     mean_before: float
-    mean_size: float  # mean |activation|
-    peak: tuple[int, int]  # token and neuron of the largest |activation|
-    peak_value: float
 
 
 def neuron_statistics(record: FeedForwardRecord) -> NeuronStatistics:
-    before, hidden = record.before, record.hidden
-    token, neuron = np.unravel_index(np.abs(hidden).argmax(), hidden.shape)
+    before = record.before
     return NeuronStatistics(
-        below_zero=float((before < 0).mean()),
-        mean_before=float(before.mean(dtype=np.float64)),
-        mean_size=float(np.abs(hidden).mean(dtype=np.float64)),
-        peak=(int(token), int(neuron)),
-        peak_value=float(hidden[token, neuron]),
+        below_zero=float((before < 0).mean()), mean_before=float(before.mean(dtype=np.float64))
     )
 
 

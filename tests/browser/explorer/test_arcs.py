@@ -1,4 +1,4 @@
-"""The sentence below the picture: its arcs are as wide as the weights, whatever counts as one token."""
+"""The arcs above the map: as wide as the weights, and moved by pointer and keys."""
 
 from collections.abc import Callable
 
@@ -13,29 +13,26 @@ from viz.explorer import Selection
 
 WIDEST = 12  # pixels of an arc of weight 1
 FAINT = 0.01  # smaller weights have no arc
+ARCS = ".arcs:not(.ghosts)"
 SHOWN = """(svg) => [...svg.children].filter((path) => path.style.display !== "none").map((path) => (
-    { token: +path.dataset.token, reads: path.dataset.reads === "true", weight: +path.dataset.weight,
-      width: +path.getAttribute("stroke-width"), stroke: path.getAttribute("stroke"),
+    { token: +path.dataset.token, weight: +path.dataset.weight, width: +path.getAttribute("stroke-width"),
       lit: path.classList.contains("lit") }))"""
 Arc = dict[str, float]
 
 
 def arcs(stage: Stage) -> list[Arc]:
     stage.ready()
-    shown: list[Arc] = stage.root.locator(".arcs").evaluate(SHOWN)
+    shown: list[Arc] = stage.root.locator(ARCS).evaluate(SHOWN)
     return shown
 
 
 def expect_arcs(stage: Stage, weights: NDArray[np.floating], token: int) -> None:
-    """Above, what a token attends to; below, the others that attend to it; each as wide as its weight."""
-    shown = arcs(stage)
-    for reads, line in ((True, weights[token]), (False, weights[:, token])):
-        found = {int(arc["token"]): arc for arc in shown if arc["reads"] == reads}
-        expected = set(np.flatnonzero(line >= FAINT).tolist()) - (set() if reads else {token})
-        assert set(found) == expected
-        for other, arc in found.items():
-            assert arc["weight"] == pytest.approx(line[other], abs=1e-5)
-            assert arc["width"] == pytest.approx(WIDEST * line[other], abs=1e-3)
+    """To each token that a query attends to, as wide as its weight."""
+    found = {int(arc["token"]): arc for arc in arcs(stage)}
+    assert set(found) == set(np.flatnonzero(weights[token] >= FAINT).tolist())
+    for other, arc in found.items():
+        assert arc["weight"] == pytest.approx(weights[token, other], abs=1e-5)
+        assert arc["width"] == pytest.approx(WIDEST * weights[token, other], abs=1e-3)
 
 
 @pytest.mark.walk
@@ -47,8 +44,8 @@ def test_arcs_are_as_wide_as_the_weights_and_stay_within_the_picture(
     stage, attention = mounted(request.getfixturevalue(width)), record(count, kind="self")
     stage.send(attention, Selection(1, "weights", count - 1, 0))
     expect_arcs(stage, attention.weights(1), count - 1)
-    beyond = stage.root.locator(".arcs").evaluate(
-        """(svg) => { const room = svg.parentElement.getBoundingClientRect();
+    beyond = stage.root.locator(ARCS).evaluate(
+        """(svg) => { const room = svg.closest(".figure").getBoundingClientRect();
             return [...svg.children].filter((path) => path.style.display !== "none").map((path) =>
                 path.getBoundingClientRect()).filter((box) => box.left < room.left - 1 ||
                     box.right > room.right + 1 || box.top < room.top - 1 || box.bottom > room.bottom + 1)
@@ -61,19 +58,15 @@ def test_pointer_tap_and_keys_move_the_arcs(stage: Stage) -> None:
     attention = record(6, kind="self")
     weights = attention.weights(0)
     stage.send(attention, Selection(0, "weights", 3, 1))
-    stage.part("chip-query-4").hover()
+    stage.part("column-4").hover()
     expect_arcs(stage, weights, 4)
     stage.part("readout").hover()
     expect_arcs(stage, weights, 3)
-    stage.part("chip-query-5").click()
+    stage.part("column-5").click()
     stage.page.keyboard.press("ArrowLeft")
     stage.expect_cell(query=4)
     stage.part("readout").hover()
     expect_arcs(stage, weights, 4)
-    stage.part("side-read-by").click()
-    stage.part("chip-key-2").click()
-    stage.part("readout").hover()
-    expect_arcs(stage, weights, 2)
 
 
 def test_a_cell_lights_its_arc_and_an_arc_its_cell(stage: Stage) -> None:
@@ -82,12 +75,12 @@ def test_a_cell_lights_its_arc_and_an_arc_its_cell(stage: Stage) -> None:
     key = int(attention.weights(0)[3].argmax())
     stage.part("figure").hover(position=middle(stage, 3, key, 6, 6))
     lit = [arc for arc in arcs(stage) if arc["lit"]]
-    assert [(arc["token"], arc["reads"]) for arc in lit] == [(key, True)]
+    assert [arc["token"] for arc in lit] == [key]
     stage.part("figure").hover(position=middle(stage, 5, 2, 6, 6))
     expect_arcs(stage, attention.weights(0), 5)  # those of the row under the pointer
     stage.part("readout").hover()
     assert not [arc for arc in arcs(stage) if arc["lit"]]
-    stage.root.locator(f".arcs path[data-token='{key}'][data-reads=true]").dispatch_event(
+    stage.root.locator(f"{ARCS} path[data-token='{key}']").dispatch_event(
         "pointerover", {"bubbles": True}
     )
     expect(stage.root.locator(".rings [data-ring]")).to_have_attribute("data-ring", f"3,{key}")

@@ -8,6 +8,7 @@ from tests.viz.explorer.records import record
 
 def test_the_choices_of_the_code_keep_the_keyboard_when_they_draw_it_anew(stage: Stage) -> None:
     stage.send(record(6))
+    stage.part("how").click()
     expect(stage.part("formula")).to_be_visible()
     stage.part("reading-code").click()
     expect(stage.part("formula")).to_be_hidden()

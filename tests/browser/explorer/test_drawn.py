@@ -39,9 +39,8 @@ def test_one_token_is_enough(stage: Stage) -> None:
 def test_equal_tokens_keep_their_own_rows_and_columns(stage: Stage) -> None:
     stage.send(record(5), queries=["the"] * 5, keys=["the"] * 5)
     assert stage.drawn().shape == (5, 5)
-    for axis in ("x", "y"):
-        ticks = stage.root.locator(f".figure > .plotly .{axis}tick text")
-        assert ticks.all_text_contents() == ["the"] * 5
+    for names in (".header .column .face", ".figure > .plotly .ytick text"):
+        assert stage.root.locator(names).all_text_contents() == ["the"] * 5
 
 
 def test_the_theme_is_followed_without_a_new_message(stage: Stage) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.explorer.stage import Stage, expected, middle
-from tests.viz.explorer.records import HERO, record
+from tests.viz.explorer.records import record
 from tests.viz.explorer.records_of_today import SINKS, later
 from viz.explorer import Selection
 from viz.explorer.message import Hero
@@ -73,7 +73,7 @@ def test_the_card_stands_beside_its_cell_with_the_runs_numbers(
         with subtests.test(place=place, cell=cell):
             stage = mounted(request.getfixturevalue(place))
             attention = record(6)
-            stage.send(attention, Selection(1, "weights", 3, 1), hero=HERO)
+            stage.send(attention, Selection(1, "weights", 3, 1))
             expect(stage.part("card")).to_be_hidden()
             click_cell(stage, *cell)
             steps = (attention.scores(1), attention.scaled(1), attention.weights(1))
@@ -97,7 +97,7 @@ def test_the_card_stands_beside_its_cell_with_the_runs_numbers(
 
 
 def test_the_keyboard_opens_the_card_stays_on_the_map_and_closes_it(stage: Stage) -> None:
-    stage.send(record(6), Selection(0, "weights", 3, 1), hero=HERO)
+    stage.send(record(6), Selection(0, "weights", 3, 1))
     figure = stage.part("figure")
     figure.press("Enter")
     expect(stage.part("card")).to_be_visible()
@@ -116,9 +116,9 @@ def test_the_keyboard_opens_the_card_stays_on_the_map_and_closes_it(stage: Stage
 
 
 def test_the_unchanged_run_is_shown_while_before_is_held(stage: Stage) -> None:
-    stage.send(record(6), hero=HERO)
+    stage.send(record(6))
     expect(stage.part("run-baseline")).to_be_hidden()
-    stage.send(FREE, Selection(0, "weights", 3, 1), baseline=record(6), run="b", hero=HERO)
+    stage.send(FREE, Selection(0, "weights", 3, 1), baseline=record(6), run="b")
     before, button = stage.part("figure").bounding_box(), stage.part("run-baseline")
 
     def expect_before() -> None:
@@ -166,7 +166,7 @@ def eased(share: float) -> float:
 
 
 def test_another_head_fades_in_and_no_step_is_longer_than_its_bound(moving: Stage) -> None:
-    moving.send(record(6), hero=HERO)
+    moving.send(record(6))
     moving.page.evaluate(STUB)
     moving.part("head-2").click()
     moving.expect_cell(head=2)
@@ -193,10 +193,10 @@ def test_the_hatch_rolls_along_the_diagonal_and_the_title_comes_last(
     moving: Stage, lifts: bool
 ) -> None:
     before, after = (record(6), FREE) if lifts else (FREE, record(6))
-    moving.send(before, hero=HERO, run="before")
+    moving.send(before, run="before")
     title = moving.part("headline").text_content()
     moving.page.evaluate(STUB)
-    moving.post(after, baseline=before, run="switched", hero=HERO)
+    moving.post(after, baseline=before, run="switched")
     frames(moving, 0)
     places = []
     for n in range(1, 4):
@@ -215,7 +215,7 @@ def test_the_hatch_rolls_along_the_diagonal_and_the_title_comes_last(
 
 def test_nothing_moves_for_a_reader_who_wants_that(moving: Stage) -> None:
     moving.page.emulate_media(reduced_motion="reduce")
-    moving.send(record(6), hero=HERO)
+    moving.send(record(6))
     moving.page.evaluate(STUB)
     moving.part("head-2").click()
     moving.expect_cell(head=2)
@@ -223,7 +223,7 @@ def test_nothing_moves_for_a_reader_who_wants_that(moving: Stage) -> None:
 
 
 def test_the_sink_has_its_name_above_its_column(stage: Stage) -> None:
-    stage.send(later(sinks=SINKS), hero=HERO)
+    stage.send(later(sinks=SINKS))
     name = stage.root.locator(".header .sinkname")
     expect(name).to_have_text("sink")
     above, column = name.bounding_box(), stage.root.locator("[data-mark=sink]").bounding_box()
@@ -235,7 +235,7 @@ def test_the_sink_has_its_name_above_its_column(stage: Stage) -> None:
 
 def test_of_a_long_text_the_words_and_the_chosen_cell_are_labelled(stage: Stage) -> None:
     tokens = [f" w{n // 3}" if n % 3 == 0 else "on" for n in range(54)]
-    stage.send(record(54), Selection(0, "weights", 50, 22), queries=tokens, keys=tokens, hero=HERO)
+    stage.send(record(54), Selection(0, "weights", 50, 22), queries=tokens, keys=tokens)
     shown = stage.root.locator(".column:not(.left-out) .face").all_text_contents()
     assert shown.count("on") == 2  # of the chosen query and key
     assert len(shown) > 8
@@ -259,12 +259,12 @@ def test_full_detail_is_kept_by_the_browser_and_told_to_python(stage: Stage) -> 
     assert stage.asked() == ["full"]
     assert "attention-detail=full" in stage.page.evaluate("document.cookie")
     stage.page.evaluate("document.cookie = 'attention-detail=; max-age=0'")
-    stage.send(record(6), hero=HERO)
+    stage.send(record(6))
     expect(stage.part("stages").get_by_role("radio")).to_have_count(8)
 
 
 def test_the_check_the_files_the_table_and_the_code_stand_behind_one_button(stage: Stage) -> None:
-    stage.send(record(6), hero=HERO)
+    stage.send(record(6))
     for part in ("check", "save-png", "table", "code"):
         expect(stage.part(part)).to_be_hidden()
     stage.part("more").click()
@@ -281,27 +281,27 @@ def test_the_check_the_files_the_table_and_the_code_stand_behind_one_button(stag
 
 
 def test_the_large_number_is_the_cells_and_says_what_it_was(stage: Stage) -> None:
-    stage.send(record(6), hero=HERO)
-    stage.send(FREE, baseline=record(6), run="switched", hero=HERO)
+    stage.send(record(6))
+    stage.send(FREE, baseline=record(6), run="switched")
     query, key = (int(stage.root.get_attribute(f"data-{name}") or 0) for name in ("query", "key"))
     assert key > query  # among those that were hidden
     gain = np.triu(FREE.weights(0), 1)
     assert (query, key) == np.unravel_index(int(gain.argmax()), gain.shape)
     expect(stage.part("now-number")).to_have_text(f"{gain.max():.4f}")
     expect(stage.part("now")).to_contain_text("hidden before")
-    stage.send(record(6), run="back", hero=HERO)
+    stage.send(record(6), run="back")
     stage.expect_cell(query=3, key=1)  # where it was before the switch
 
 
 def test_a_row_that_the_reader_chose_stays_after_a_switch(stage: Stage) -> None:
-    stage.send(record(6), hero=HERO)
+    stage.send(record(6))
     stage.part("column-2").click()
-    stage.send(FREE, baseline=record(6), run="switched", hero=HERO)
+    stage.send(FREE, baseline=record(6), run="switched")
     stage.expect_cell(query=2, key=3 + int(FREE.weights(0)[2, 3:].argmax()))
 
 
 def test_a_box_drawn_over_the_map_shows_its_cells_larger_until_escape(stage: Stage) -> None:
-    stage.send(record(6), hero=HERO)
+    stage.send(record(6))
     draw_box(stage, (4, 3), (2, 1))
     words = stage.part("window")
     expect(words).to_contain_text("Rows 2–4, columns 1–3, every cell.")

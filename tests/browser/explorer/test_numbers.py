@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 from tests.browser.explorer.stage import STAGES, Stage, middle
 from tests.viz.explorer.records import record
 from viz.explorer import Selection
+from viz.explorer.message import Hero
 
 HOSTILE = [
     *("<img src=x onerror=window.hacked=1>", "</script>", "<b>b</b>", "&lt;", "#000001", "$x$"),
@@ -15,7 +16,8 @@ HOSTILE = [
 
 def test_a_token_is_never_markup(stage: Stage) -> None:
     size = len(HOSTILE)
-    stage.send(record(size), queries=HOSTILE, keys=HOSTILE)
+    stage.send(record(size), queries=HOSTILE, keys=HOSTILE, hero=Hero("", detail="full"))
+    stage.part("how").click()
     for name in STAGES:
         stage.part(f"stage-{name}").click()
         stage.ready()
@@ -23,7 +25,7 @@ def test_a_token_is_never_markup(stage: Stage) -> None:
     stage.part("more").click()
     stage.part("open-table").click()
     assert stage.page.evaluate("window.hacked") is None
-    for tag in ("img[src='x']", "a", "b"):
+    for tag in ("img[src='x']", "a", "b:text-is('b')"):
         assert stage.root.locator(tag).count() == 0
     shown = stage.root.locator(".plotly text").all_text_contents()
     assert "<b>b</b>" in shown
@@ -33,6 +35,7 @@ def test_a_token_is_never_markup(stage: Stage) -> None:
 
 def test_katexs_fonts_are_known_to_the_document_once(stage: Stage) -> None:
     stage.send(record(6))
+    stage.part("how").click()
     expect(stage.part("formula").locator(".katex")).to_be_visible()
     faces = stage.page.evaluate(
         "[...document.fonts].map((face) => face.family + face.weight + face.style)"
@@ -56,6 +59,7 @@ def test_the_picture_and_its_numbers_can_be_saved(stage: Stage) -> None:
         files[ending] = download.value.path().read_bytes()
     assert files["png"].startswith(b"\x89PNG")
     assert b"Weights of L2H1" in files["svg"]
+    assert files["svg"].count("·saw".encode()) == 2  # its row and its column
     assert files["pdf"].startswith(b"%PDF-")
     assert b"/EmbeddedFile" not in files["pdf"]  # of no run that can be made again
     lines = files["csv"].decode().splitlines()

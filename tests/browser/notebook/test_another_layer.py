@@ -38,7 +38,7 @@ def test_a_head_that_only_the_opened_layer_has_is_chosen_in_python_too(
     notebook.page.get_by_test_id(f"{many}-7").click()
     expect_told(notebook, widget, place=many, head=7)
     expect_as_told(notebook, widget, explorer)
-    expect(explorer.get_by_test_id("title")).to_contain_text("1.self_attn H7")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("1.self_attn H7")
     expect(notebook.page.get_by_test_id("head-picker")).to_contain_text("1.self_attn H7")
     notebook.page.get_by_test_id(f"{few}-2").click()
     expect_told(notebook, widget, place=few, head=2)

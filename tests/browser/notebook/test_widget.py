@@ -53,7 +53,7 @@ def test_what_is_chosen_in_the_picture_is_chosen_in_python(
     page.get_by_test_id("head-picker").click()
     page.get_by_test_id(f"{OTHER}-2").click()
     expect_told(notebook, widget, place=OTHER, head=2)
-    expect(explorer.get_by_test_id("title")).to_contain_text("L3H2")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L3H2")
     page.keyboard.press("Escape")
     explorer.get_by_test_id("stage-scores").click()
     expect_told(notebook, widget, stage="scores")
@@ -75,7 +75,7 @@ def test_what_python_sets_moves_the_picture(
     widget.place, widget.head, widget.stage, widget.query, widget.key = OTHER, 5, "masked", 7, 3
     notebook.deliver(widget)
     expect_shown(explorer, head=5, stage="masked", query=7, key=3)
-    expect(explorer.get_by_test_id("title")).to_contain_text("L3H5")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L3H5")
     expect(notebook.page.get_by_test_id("head-picker")).to_have_text(re.compile("L3H5"))
     assert chosen(widget) == (OTHER, 5, "masked", 7, 3)
 
@@ -116,7 +116,7 @@ def test_a_large_layer_comes_from_python_when_it_is_chosen(
     page = notebook.page
     page.get_by_test_id("head-picker").click()
     page.get_by_test_id(f"{OTHER}-2").click()
-    expect(explorer.get_by_test_id("title")).to_contain_text("L3H2")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L3H2")
     page.keyboard.press("Escape")
     explorer.get_by_test_id("stage-value").click()
     expect_shown(explorer, stage="value", head=2)
@@ -138,7 +138,7 @@ def test_a_saved_notebook_shows_and_switches_without_a_kernel(
     expect_shown(explorer, head=7, stage="scores", query=4, key=1)
     notebook.page.get_by_test_id("head-picker").click()
     notebook.page.get_by_test_id(f"{OTHER}-2").click()
-    expect(explorer.get_by_test_id("title")).to_contain_text("L3H2")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L3H2")
     expect_shown(explorer, head=2)
 
 
@@ -163,7 +163,7 @@ def test_without_a_kernel_a_layer_that_was_not_saved_says_what_it_needs(
     expect(notice).to_contain_text("needs a running kernel")
     page.set_viewport_size({"width": 1000, "height": 900})
     page.get_by_test_id(f"{PLACE}-3").click()
-    expect(explorer.get_by_test_id("title")).to_contain_text("L1H3")
+    expect(explorer.get_by_test_id("readout")).to_contain_text("L1H3")
     expect_shown(explorer, head=3)
 
 
@@ -205,14 +205,18 @@ def test_two_views_of_one_widget_move_together_and_two_widgets_do_not(
 
 
 @pytest.mark.walk
-def test_a_comparison_shows_both_runs_and_their_difference_and_saves_them_with_their_words(
+def test_a_comparison_shows_a_run_at_a_time_and_saves_both_and_their_difference_with_their_words(
     open_notebook: Callable[..., Notebook], trace: Trace
 ) -> None:
     changed = load_model("house-gpt").trace(TEXT, intervention=Intervention(scale=1.0))
     notebook = open_notebook()
     explorer = notebook.show(compare(trace, changed, place=PLACE, head=2))
     captions = ["baseline: unchanged run", "changed run", "changed − baseline"]
-    expect(explorer.locator(".caption")).to_have_text(captions)
+    weights = [one.find(PLACE).weights(2)[-1].max() for one in (trace, changed)]
+    explorer.get_by_test_id("run-baseline").press("Enter")
+    expect(explorer.get_by_test_id("top-key-0")).to_contain_text(f"{weights[0]:.4f}")
+    explorer.get_by_test_id("run-baseline").press("Enter")
+    expect(explorer.get_by_test_id("top-key-0")).to_contain_text(f"{weights[1]:.4f}")
     explorer.get_by_test_id("more").click()
     with notebook.page.expect_download() as saved:
         explorer.get_by_test_id("save-svg").click()
@@ -269,6 +273,7 @@ def test_formulas_are_set_in_their_own_fonts(
 ) -> None:
     notebook = open_notebook()
     explorer = notebook.show(show(trace, place=PLACE))
+    explorer.get_by_test_id("how").click()
     expect(explorer.get_by_test_id("formula").locator(".katex").first).to_be_visible()
     loaded = "() => document.fonts.ready.then((fonts) => fonts.check('16px KaTeX_Math'))"
     assert notebook.page.evaluate(loaded)

@@ -82,7 +82,7 @@ def set_and_saved(page: Page) -> str:
     """Python moves the picture, and the notebook is saved; returns what the picture says then."""
     lab.run(page, 2)
     drawn = explorer(page, head=5, query=3, key=2)
-    expect(drawn.get_by_test_id("title")).to_contain_text("L1H5")
+    expect(drawn.get_by_test_id("readout")).to_contain_text("L1H5")
     lab.save_with_widgets(page)
     return words(drawn)
 
@@ -102,9 +102,9 @@ def alive_without_network(page: Page) -> None:
     """Heads of all layers can be chosen in the page that was made of the notebook."""
     explorer(page, head=5, query=3, key=2)
     pick_head(page, 2)
-    expect(explorer(page, head=2).get_by_test_id("title")).to_contain_text("L1H2")
+    expect(explorer(page, head=2).get_by_test_id("readout")).to_contain_text("L1H2")
     pick_head(page, 4, layer=0)
-    expect(explorer(page, head=4).get_by_test_id("title")).to_contain_text("L0H4")
+    expect(explorer(page, head=4).get_by_test_id("readout")).to_contain_text("L0H4")
 
 
 @pytest.mark.xdist_group("notebooks")

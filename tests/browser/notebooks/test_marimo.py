@@ -86,7 +86,7 @@ def test_the_picture_is_drawn_and_its_choice_goes_both_ways(
     ).to_be_visible()
     page.get_by_role("button", name="Head 5", exact=True).click()
     expect(drawn).to_have_attribute("data-head", "5")
-    expect(page.get_by_test_id("title")).to_contain_text("L0H5")
+    expect(page.get_by_test_id("readout")).to_contain_text("L0H5")
 
 
 @pytest.mark.xdist_group("notebooks")
@@ -119,4 +119,4 @@ def test_a_page_that_marimo_saved_switches_heads_without_a_kernel(
     drawn = page.get_by_test_id("explorer").and_(page.locator("[data-ready=true]"))
     expect(drawn).to_have_attribute("data-head", "1")
     pick_head(page, 2, layer=1)
-    expect(page.get_by_test_id("title")).to_contain_text("L1H2")
+    expect(page.get_by_test_id("readout")).to_contain_text("L1H2")

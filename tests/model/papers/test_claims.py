@@ -5,7 +5,8 @@ import re
 import pytest
 
 from model.papers.asking import MEASUREMENTS
-from model.papers.claims import PaperQuantity, VerdictRule, brief, claims, distance
+from model.papers.claims import HOLDS, PaperQuantity, VerdictRule, brief, claims, distance
+from model.papers.stored import read_stored
 
 
 def test_each_claim_is_measured_and_each_measurement_belongs_to_a_claim() -> None:
@@ -45,6 +46,20 @@ def test_each_condition_decides(subtests: pytest.Subtests) -> None:
             )
             assert met.holds(*meets)
             assert not met.holds(*fails)
+
+
+def test_each_answer_that_does_not_hold_leaves_a_condition_unmet_and_the_others_none() -> None:
+    for _, results in read_stored().values():
+        for one in results:
+            if one.figure is None or one.control is None:
+                continue
+            rule = claims()[one.name].rule
+            unmet = rule.unmet(one.figure.value, one.control.value)
+            if one.verdict == HOLDS:
+                assert not unmet, one
+            else:
+                assert unmet or rule.errors is not None, one
+            assert all(words in rule.words for words in unmet)
 
 
 def test_a_distance_within_its_standard_errors_is_none() -> None:

@@ -119,7 +119,7 @@ def sent(
     keys: Sequence[str] | None = None,
     held: Sequence[str] = (),
     claims: Sequence[HeadClaim] = (),
-    hero: Hero | None = None,
+    hero: Hero = HERO,
     said: Mapping[str, object] | None = None,
     **more: Any,
 ) -> NDArray[np.uint8]:
@@ -136,6 +136,6 @@ def sent(
         check=check,
         **more,
     )
-    extra = {"claims": [asdict(claim) for claim in claims], "hero": hero and asdict(hero)}
+    extra: dict[str, object] = {"claims": [asdict(claim) for claim in claims], "hero": asdict(hero)}
     extra |= {"assets": assets.addresses(), **(said or {})}
     return np.frombuffer(packed(without_arrays(made, held) | extra), np.uint8)

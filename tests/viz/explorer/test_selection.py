@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 import streamlit as st
 
-from tests.viz.explorer.records import labels, record
+from tests.viz.explorer.records import HERO, labels, record
 from viz.explorer import Selection, component
 from viz.explorer.message import layer_choices
 from viz.explorer.packing import words
@@ -43,6 +43,7 @@ class Browser:
             keys=labels(tokens),
             selection=selection,
             check=0.0,
+            hero=HERO,
             layers=["decoder.2.self"],
             select=self.heard.append,
         )
@@ -191,6 +192,7 @@ def test_a_layer_is_opened_only_if_it_is_one_of_those_offered(
         keys=labels(6),
         selection=Selection(),
         check=0.0,
+        hero=HERO,
         layers=["decoder.0.self", "decoder.1.self"],
         open_layer=opened.append,
         mount="layers",

@@ -36,7 +36,9 @@ def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(subtests: pytest
             vectors, weights = figure.data
             assert area(vectors) == pytest.approx(tokens * width)
             assert area(weights) == pytest.approx(heads * tokens**2)
-            assert max(vectors.x[:4]) < min(x for x in weights.x if x is not None)
+            beside = max(vectors.x[:4]) < min(x for x in weights.x if x is not None)
+            under = max(vectors.y[:4]) < min(y for y in weights.y if y is not None)
+            assert beside or under
             assert figure.layout.yaxis.scaleanchor == "x"
             ends = figure.layout.xaxis.range[1], figure.layout.yaxis.range[0]
             assert max(x for x in weights.x if x is not None) <= ends[0]

@@ -97,6 +97,17 @@ def test_weights_in_blocks_are_the_largest_of_the_heads_own() -> None:
     assert f"{SENTENCE}their maximum." in [one.text for one in figure.layout.annotations]
 
 
+def test_a_named_cell_stands_in_a_frame_alone_and_in_its_block() -> None:
+    for count, around in ((5, (0.5, 1.5, 2.5, 3.5)), (700, (-0.5, 1.5, 1.5, 3.5))):
+        attention = long_trace(count, mask=np.tri(count, dtype=bool)).attention[0]
+        tokens = numbered(count)
+        figure = weights_of_head(attention, 1, queries=tokens, keys=tokens, cell=(3, 1))
+        frames = {(one.x0, one.x1, one.y0, one.y1) for one in figure.layout.shapes}
+        assert frames == {around}
+        plain = weights_of_head(attention, 1, queries=tokens, keys=tokens)
+        assert not plain.layout.shapes
+
+
 def test_a_sink_has_blocks_of_its_own() -> None:
     count = 601
     attention = replace(long_trace(count).attention[0], sinks=np.array([0.0, 3.0], np.float32))

@@ -22,7 +22,7 @@ from model.snippets import STYLES, code_of, filled
 from model.trace.records import Attention
 from tests.model import hub_models, tiny
 from tests.model.snippets.snippet_cases import TEXTS, around, unit
-from tests.viz.explorer.records import HERO, dropping, grouped, labels, record, sent, staged
+from tests.viz.explorer.records import dropping, grouped, labels, record, sent, staged
 from tests.viz.explorer.records_of_today import LATER, closed
 from tools.catalogue import FILE
 from viz.explorer import Selection, payload
@@ -287,9 +287,6 @@ def code(attention: Attention) -> list[Cases]:
     return found
 
 
-PIECES = ["The", " un", "account", "able", " cat", " saw", " the", " book", "keeper", "."]
-
-
 def chosen() -> Cases:
     four, two, loud = record(6, heads=4), record(6, heads=2), record(6)
     query, key, value = (array.copy() for array in loud.vectors)
@@ -306,7 +303,6 @@ def chosen() -> Cases:
         }
         without_values["fetched"] = sent(two, Selection(0, "output"))
     free = record(6, kind="self")
-    pieces = record(len(PIECES), kind="self")
     return {
         "causal": case(record(6)),
         "open": case(free),
@@ -322,11 +318,10 @@ def chosen() -> Cases:
         "without values": without_values | {"own": own(two)},
         "loud": case(replace(loud, vectors=(query, key, value))),
         "huge": huge(),
-        "pieces": case(pieces, queries=PIECES, keys=PIECES),
         "house": case(trace.find("decoder.1.self"), queries=tokens, keys=tokens),
-        "hero": {"sent": sent(record(6), hero=HERO), "simple": sent(record(6), hero=Hero(""))},
+        "hero": {"sent": sent(record(6)), "simple": sent(record(6), hero=Hero(""))},
         "beside": {
-            "full": sent(free, hero=HERO, baseline=record(6)),
+            "full": sent(free, baseline=record(6)),
             "simple": sent(free, hero=Hero("No mask"), baseline=record(6)),
         },
     }

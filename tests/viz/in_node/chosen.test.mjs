@@ -18,7 +18,6 @@ async function sent(block, ...chosen) {
 }
 
 const draws = (stage, { own }, head, name = "weights", panel = 0) => close(stage.drawn(panel), pictured(own, name, head), { ...WITHIN, of: name });
-const chip = (stage, name) => stage.text(`chip-${name}`);
 
 test("a head is switched at once and reported once", async () => {
   const stage = await sent(cases.causal.sent);
@@ -26,7 +25,7 @@ test("a head is switched at once and reported once", async () => {
   await stage.chooseHead(2);
   stage.holdsCell({ head: 2 });
   draws(stage, cases.causal, 2);
-  assert.match(stage.text("title"), /L2H2/);
+  assert.match(stage.text("readout"), /^L2H2/);
   await stage.told();
   assert.deepEqual(stage.reports, [{ head: 2, stage: "weights", query: 3, key: 1, revision: 0 }]);
 });
@@ -85,27 +84,14 @@ test("Play goes from the scores to the output, on a row that has masked keys", a
   assert.ok(Number(stage.root.dataset.query) < 5);
 });
 
-test("the sentence reads and is read", async () => {
-  const { sent: block, own } = cases.causal;
-  const stage = await sent(block, 0, "weights", 3, 1);
-  await stage.click("chip-query-5");
+test("a token above the map is a row, in cross-attention a key", async () => {
+  const stage = await sent(cases.causal.sent);
+  await stage.click("column-5");
   stage.holdsCell({ query: 5, key: 1 });
-  const shows = (name, query, key) => assert.ok(chip(stage, name).includes(written(cell(own, "weights", 0, query, key), 2)));
-  shows("query-2", 5, 2);
-  await stage.click("side-read-by");
-  shows("key-5", 5, 1);
-  await stage.click("chip-key-2");
-  stage.holdsCell({ query: 5, key: 2 });
-  shows("key-4", 4, 2);
-});
-
-test("cross-attention has a line for queries and one for keys", async () => {
-  const { sent: block, own } = cases.cross;
-  const stage = await sent(block, 0, "weights", 1, 6);
-  assert.equal(stage.all("[data-testid=chips-query] [role=radio]").length, 4);
-  assert.ok(stage.texts("[data-testid=chips-key] .chip")[6].includes(written(cell(own, "weights", 0, 1, 6), 2)));
-  await stage.click("side-read-by", "chip-key-3");
-  stage.holdsCell({ query: 1, key: 3 });
+  const cross = await sent(cases.cross.sent, 0, "weights", 1, 6);
+  assert.equal(cross.all(".header [role=radio]").length, 7);
+  await cross.click("column-3");
+  cross.holdsCell({ query: 1, key: 3 });
 });
 
 test("a selection of Python counts only under a new revision", async () => {
@@ -128,7 +114,7 @@ test("a choice survives another layer as far as it exists", async () => {
 test("the numbers are those of head and layer, whatever was drawn before", async () => {
   const stage = await sent(cases.causal.sent);
   await stage.send(cases.fifth.sent);
-  assert.match(stage.text("title"), /L5H0/);
+  assert.match(stage.text("readout"), /^L5H0/);
   draws(stage, cases.fifth, 0);
 });
 
@@ -159,13 +145,14 @@ test("values of a large layer follow when a stage shows them", async () => {
   draws(stage, cases["without values"], 1, "output");
 });
 
-for (const [panel, block] of ["sent", "compared"].entries()) {
+for (const block of ["sent", "compared"]) {
   test(`without the values of a large layer every other stage is whole: ${block}`, async () => {
     const stage = await sent(cases["without values"][block]);
+    await stage.click("how");
     for (const name of ALL.filter((name) => !["value", "output"].includes(name))) {
       await stage.click(`stage-${name}`);
       stage.holdsCell({ stage: name });
-      draws(stage, cases["without values"], 0, name, panel);
+      draws(stage, cases["without values"], 0, name);
       assert.ok(stage.part("numbers-formula").querySelector("math"));
     }
   });
@@ -184,9 +171,9 @@ test("a mount that ends after the next one takes nothing from it", async () => {
 
 test("the same message again draws nothing anew", async () => {
   const stage = await sent(cases.causal.sent);
-  stage.part("title").textContent = "untouched";
+  stage.part("headline").textContent = "untouched";
   await stage.send(cases.causal.sent);
-  assert.equal(stage.text("title"), "untouched");
+  assert.equal(stage.text("headline"), "untouched");
 });
 
 test("a place that closes leaves nothing running", async () => {
@@ -229,10 +216,9 @@ test("a masked cell is called so everywhere and is never zero", async () => {
   await stage.point("pointermove", 1, 4, 6, 6);
   assert.match(stage.text("tooltip"), /masked/);
   assert.match(stage.text("legend"), /masked/);
-  assert.equal(stage.part("chip-query-4").title, "query 4 “·cat”: masked");
   stage.openTable();
   assert.equal(stage.texts("tbody tr:nth-child(2) td")[4], "masked");
-  await stage.click("stage-masked");
+  await stage.click("stage-masked", "how");
   assert.match(stage.text("details"), /comes later than/);
 });
 
@@ -254,6 +240,7 @@ test("a row whose every key is masked is said to be so", async () => {
   for (const name of ALL) {
     const stage = await sent(cases.closed.sent, 0, name, 3, 1);
     if (!["scores", "scaled", "masked"].includes(name)) assert.match(stage.text("top-keys"), /Every key of this query is masked/);
+    await stage.click("how");
     if (name === "weights") assert.match(stage.text("details"), /all weights are 0/);
   }
 });
@@ -262,7 +249,7 @@ test("the window follows the chosen cell", async () => {
   const stage = await sent(cases.long.sent, 0, "scores", 63, 0);
   await stage.press("figure", "Enter");
   assert.match(stage.text("window"), /Rows 31–94/);
-  await stage.click("chip-query-99");
+  await stage.press("figure", ...Array(32).fill("ArrowDown"));
   assert.match(stage.text("window"), /Rows 36–99/);
   await stage.press("figure", "Escape");
   assert.match(stage.text("window"), /Every position/);
@@ -295,99 +282,33 @@ test("where a few columns are huge the colours end early, and it says so", async
 
 /** The arcs that are shown. */
 function arcs(stage) {
-  const shown = stage.all(".arcs path").filter(({ style }) => style.display !== "none");
+  const shown = stage.all(".arcs:not(.ghosts) path").filter(({ style }) => style.display !== "none");
   return shown.map((path) => ({
-    ...{ token: Number(path.dataset.token), reads: path.dataset.reads === "true", weight: Number(path.dataset.weight) },
+    ...{ token: Number(path.dataset.token), weight: Number(path.dataset.weight) },
     ...{ width: Number(path.getAttribute("stroke-width")), stroke: path.getAttribute("stroke") },
   }));
 }
 
-/** Above, what a token attends to; below, the others that attend to it; each as wide as its weight. */
-function holdsArcs(stage, own, head, token) {
-  const [above, below] = [true, false].map((reads) => arcs(stage).filter((arc) => arc.reads === reads));
-  const others = Array.from({ length: own.queries }, (_, other) => other);
-  const weights = { true: (other) => cell(own, "weights", head, token, other), false: (other) => cell(own, "weights", head, other, token) };
-  for (const [found, reads] of [[above, true], [below, false]]) {
-    const expected = others.filter((other) => weights[reads](other) >= FAINT && (reads || other !== token));
-    assert.deepEqual(found.map((arc) => arc.token).sort((one, other) => one - other), expected);
-    close(found.map(({ weight }) => weight), found.map((arc) => weights[reads](arc.token)));
-    close(found.map(({ width }) => width), found.map((arc) => WIDEST * weights[reads](arc.token)), { within: 1e-3 });
-  }
-}
-
-test("the model's own weights have their arcs", async () => {
+test("the model's own weights have their arcs, each as wide as its weight", async () => {
   const stage = await sent(cases.house.sent, 7, "weights", 12, 1);
-  holdsArcs(stage, cases.house.own, 7, 12);
+  const weights = [...row(cases.house.own, "weights", 7, 12)];
+  const found = arcs(stage);
+  assert.deepEqual(found.map(({ token }) => token), [...weights.keys()].filter((key) => weights[key] >= FAINT));
+  close(found.map(({ weight }) => weight), found.map(({ token }) => weights[token]));
+  close(found.map(({ width }) => width), found.map(({ token }) => WIDEST * weights[token]), { within: 1e-3 });
 });
 
-test("a long text has shades alone", async () => {
+test("a long text has no arcs", async () => {
   for (const { sent: block, own } of cases.shaded) {
-    const stage = await sent(block, 0, "weights", own.queries - 1, 0);
-    assert.deepEqual(stage.all(".arcs"), []);
-    const weights = row(own, "weights", 0, own.queries - 1);
-    const largest = weights.indexOf(Math.max(...weights));
-    const { title } = stage.part(`chip-query-${largest}`);
-    assert.ok(title.startsWith(`query ${largest} `) && title.endsWith(`: ${written(weights[largest])}`), title);
+    assert.deepEqual(arcs(await sent(block, 0, "weights", own.queries - 1, 0)), []);
   }
 });
 
-test("the first token is grey and can be hidden, which is said", async () => {
+test("the arc to the first token is grey", async () => {
   const stage = await sent(cases.open.sent, 0, "weights", 3, 1);
-  const above = () => Object.fromEntries(arcs(stage).filter(({ reads }) => reads).map(({ token, stroke }) => [token, stroke]));
-  const { 0: first, ...others } = above();
+  const { 0: first, ...others } = Object.fromEntries(arcs(stage).map(({ token, stroke }) => [token, stroke]));
   assert.equal(others[1], others[2]);
   assert.notEqual(first, others[1]);
-  await stage.click("hide-first");
-  assert.match(stage.text("sentence"), /no longer sums to 1/);
-  assert.deepEqual(above(), others);
-  assert.equal(stage.part("chip-query-0").title, "query 0 “The”: hidden here");
-  await stage.click("hide-first");
-  assert.doesNotMatch(stage.text("sentence"), /no longer sums to 1/);
-  assert.deepEqual(above(), { 0: first, ...others });
-});
-
-test("several queries show their mean", async () => {
-  const { sent: block, own } = cases.open;
-  const stage = await sent(block, 0, "weights", 3, 1);
-  await stage.click("several", "chip-query-1", "chip-query-5");
-  const mean = (queries, key) => queries.reduce((sum, query) => sum + cell(own, "weights", 0, query, key), 0) / queries.length;
-  assert.match(stage.text("sentence"), /3 tokens, their mean/);
-  for (let key = 0; key < 6; key++) {
-    assert.ok(chip(stage, `query-${key}`).includes(written(mean([1, 3, 5], key), 2)));
-    const parts = arcs(stage).filter(({ reads, token }) => reads && token === key);
-    close([parts.reduce((sum, { weight }) => sum + weight, 0)], [mean([1, 3, 5], key)], { within: 3 * FAINT });
-  }
-  await stage.click("chip-query-5");
-  assert.ok(chip(stage, "query-2").includes(written(mean([1, 3], 2), 2)));
-  await stage.click("several");
-  stage.holdsCell({ query: 1 });
-  holdsArcs(stage, own, 0, 1);
-});
-
-test("whole words add their tokens", async () => {
-  const { sent: block, own } = cases.pieces;
-  const words = [[0], [1, 2, 3], [4], [5], [6], [7, 8], [9]];
-  const sum = (numbers) => numbers.reduce((whole, number) => whole + number, 0);
-  // Summed over a word's keys, then the mean over a word's queries.
-  const gives = (from, to) => sum(words[from].map((query) => sum(words[to].map((key) => cell(own, "weights", 0, query, key))))) / words[from].length;
-  const stage = await sent(block, 0, "weights", 8, 1);
-  await stage.click("unit-word");
-  assert.equal(stage.all("[data-testid=chips-query] [role=radio]").length, words.length);
-  assert.match(chip(stage, "query-1"), /·unaccountable/);
-  words.forEach((_, from) => close([sum(words.map((_, to) => gives(from, to)))], [1]));
-  words.forEach(([first], to) => assert.ok(chip(stage, `query-${first}`).includes(written(gives(5, to), 2))));
-  const above = arcs(stage).filter(({ reads }) => reads);
-  assert.deepEqual(above.map(({ token }) => token), words.map(([first]) => first));
-  close(above.map(({ weight }) => weight), words.map((_, to) => gives(5, to)));
-  await stage.click("chip-query-1");
-  stage.holdsCell({ query: 1 });
-  assert.ok(chip(stage, "query-1").includes(written(gives(1, 1), 2)));
-});
-
-test("a text of whole words has no switch for them", async () => {
-  const stage = await sent(cases.causal.sent);
-  assert.ok(stage.part("hide-first"));
-  assert.equal(stage.part("unit-word"), null);
 });
 
 test("the card follows the head and leads to its cell", async () => {

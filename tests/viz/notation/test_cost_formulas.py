@@ -135,14 +135,14 @@ def test_twice_the_length_is_said_as_it_is_counted(subtests: pytest.Subtests) ->
             said = doubled(memory(config, lengths), memory(twice.config, twice.lengths))
             assert "matrices × 4," in said
             assert "results × 2," in said
-            assert "weights × 1." in said
+            assert "parameters × 1." in said
 
 
 def test_a_text_longer_than_a_learned_table_adds_to_the_weights() -> None:
     sizes = PRESETS["GPT-2 small"]
     twice = resized(sizes, 2_048)
     once = memory(sizes.config, sizes.lengths)
-    assert "weights × 1.006." in doubled(once, memory(twice.config, twice.lengths))
+    assert "parameters × 1.006." in doubled(once, memory(twice.config, twice.lengths))
 
 
 def test_the_walk_names_the_factor_that_the_model_really_has() -> None:

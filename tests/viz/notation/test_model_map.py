@@ -22,7 +22,11 @@ def kinds(rail: Rail) -> tuple[list[str], list[str], list[str]]:
 
 def test_a_decoder_with_the_norm_first():
     (rail,) = rails(loaded("house-gpt").config)
-    assert kinds(rail) == (["tokens", "vectors", "positions"], PRE_NORM, ["norm", "logits", "next_token"])
+    assert kinds(rail) == (
+        ["tokens", "vectors", "positions"],
+        PRE_NORM,
+        ["norm", "logits", "next_token"],
+    )
     assert (rail.stack, rail.layers) == ("decoder", 4)
 
 

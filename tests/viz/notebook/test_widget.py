@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ipywidgets.widgets.widget import _remove_buffers
 from model import Intervention, Trace, load_model
 from tests.model.loading.test_in_memory import own
 from viz.explorer import payload
+from viz.explorer.hero import DECIMALS, hero
 from viz.explorer.packing import packed, words
 from viz.notebook import AttentionExplorer, compare, show
 from viz.notebook import run as shown
@@ -152,7 +154,26 @@ def test_what_is_sent_is_the_explorers_own_message(trace: Trace, one_layer_at_a_
         check=trace.check(),
         layers=[one.name for one in trace.attention],
     )
-    assert widget._layer == packed({"layers": [message | {"device": trace.device}]})
+    beside = {
+        detail: asdict(hero(trace.find(PLACE), trace, None, detail=detail)) for detail in DECIMALS
+    }
+    said = {"device": trace.device, "heroes": beside}
+    assert widget._layer == packed({"layers": [message | said]})
+
+
+def test_beside_a_layer_stands_what_the_app_shows_there(french: Trace) -> None:
+    """Of cross-attention, of an encoder, and of a comparison too."""
+    widget = show(french)
+    for message in sent(widget):
+        one = french.find(message["layer"]["name"])
+        assert message["heroes"] == {
+            detail: asdict(hero(one, french, None, detail=detail)) for detail in DECIMALS
+        }
+    known = [message["heroes"]["full"]["sure"] is not None for message in sent(widget)]
+    assert any(known)
+    assert not all(known)
+    encoder = show("minilm", TEXT)
+    assert {message["heroes"]["full"]["loss"] for message in sent(encoder)} == {None}
 
 
 def test_a_large_layer_is_sent_when_it_is_chosen_and_its_values_when_they_are_shown(

@@ -17,6 +17,7 @@ from viz.explorer.message import payload
 from viz.notebook.run import Run
 from viz.site.model.parts import parts
 from viz.site.recording import recorded_run
+from viz.state.intervention_words import change_in_words
 from viz.state.link import View
 
 TEXTS = {
@@ -103,7 +104,8 @@ def test_a_run_of_the_browsers_is_as_python_records_it(name: str) -> None:
             message = {key: x for key, x in got["layers"][layer].items() if key not in _BESIDE}
             hold(message, expected(traces, traces[0].attention[layer].name), share, f"{case} ")
         view = View(text, name, traces[0].attention[0].name)
-        run = Run(traces[0], next(iter(traces[1:]), None), loaded(name))
+        changed = change_in_words(traces[0])
+        run = Run(traces[0], next(iter(traces[1:]), None), loaded(name), changed)
         right: Any = recorded_run(run, got["run"], view, ())
         for part in ("tokens", "targets", "outcome", "heads"):
             hold(got[part], right[part], share, f"{case} {part}")

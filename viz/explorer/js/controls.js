@@ -9,14 +9,11 @@ import { panelOf, rangesOf } from "./view.js";
 
 const STEPS = ["scores", "scaled", ...SCORE_STAGES.map(({ name }) => name), "masked"];
 
-/** The side of a stage's picture in pixels: smaller where there are many, and above the map of the main job. */
-function thumbnailOf({ length: count }, isHero) {
-  return isHero ? 24 : count <= 9 ? 56 : count <= 12 ? 44 : 38;
-}
+const THUMBNAIL = 24; // pixels
 
-/** Whether a stage has a small picture: above the map of the main job only what comes before the scores. */
-function isPictured({ name, group }, isHero) {
-  return !isHero || Boolean(group) || ["query", "key", "value"].includes(name);
+/** Whether a stage has a small picture: only those that are no map of tokens. */
+function isPictured({ name, group }) {
+  return Boolean(group) || ["query", "key", "value"].includes(name);
 }
 
 /** Whether the matrix of a stage has not been made: of a long text only the weights are, until another is opened. */
@@ -33,28 +30,15 @@ export class Controls {
   }
 
   /** Rebuilds the buttons if the stages have changed. */
-  build({ offered: stages, received }) {
-    const steps = stages.map(({ name, step }) => name + step).join();
-    const isHero = Boolean(received.hero);
-    if (this.drawn.differs("stages", steps, isHero)) this.buildStages(stages, isHero);
-  }
-
-  buildStages(stages, isHero) {
-    const parts = stages.flatMap((stage) => {
+  build({ offered: stages }) {
+    if (!this.drawn.differs("stages", stages.map(({ name, step }) => name + step).join())) return;
+    const radios = stages.map((stage) => {
       const { name, label, step } = stage;
       const attributes = { class: "thumbnail", "aria-label": step ? `${label} (${step})` : label };
-      const picture = isPictured(stage, isHero) ? element("canvas", { "aria-hidden": "true" }) : "";
-      const choose = () => this.choose({ stage: name });
-      return [
-        step && element("span", { class: "step", "aria-hidden": "true" }, step),
-        radio(`stage-${name}`, choose, attributes, picture, span("", label)),
-      ];
+      const picture = isPictured(stage) ? element("canvas", { "aria-hidden": "true" }) : "";
+      return radio(`stage-${name}`, () => this.choose({ stage: name }), attributes, picture, span("", label));
     });
-    const isLong = stages.length > 9;
-    this.strip.classList.toggle("long", isLong);
-    this.strip.style.setProperty("--thumbnail", `${thumbnailOf(stages, isHero)}px`);
-    this.strip.style.setProperty("--half", Math.ceil(stages.length / 2)); // of two rows
-    this.strip.replaceChildren(...parts.filter(Boolean));
+    this.strip.replaceChildren(...radios);
   }
 
   /** Marks what is chosen. */
@@ -66,17 +50,15 @@ export class Controls {
   }
 
   /** Draws the small pictures of a head's stages. */
-  drawStages({ layer, baseline, offered, received, palette, state: { span } }, derived, before) {
-    const isHero = Boolean(received.hero);
-    const stages = offered.filter((stage) => isPictured(stage, isHero));
+  drawStages({ layer, baseline, offered, palette, state: { span } }, derived, before) {
+    const stages = offered.filter(isPictured);
     const waits = stages.map((stage) => isMissing(layer, stage) || isLeftOut(layer, stage, derived));
     if (!this.drawn.differs("thumbnails", derived, before, palette, span, waits.join())) return;
-    const side = thumbnailOf(stages, isHero);
     const ranges = rangesOf({ layer, baseline, derived, before, span });
     this.strip.querySelectorAll("canvas").forEach((canvas, n) => {
       const panel = waits[n] ? null : panelOf(stages[n], layer, derived, ranges);
-      if (panel?.values) paintThumbnail(canvas, panel, palette, side);
-      else paintAwaited(canvas, palette, side);
+      if (panel?.values) paintThumbnail(canvas, panel, palette, THUMBNAIL);
+      else paintAwaited(canvas, palette, THUMBNAIL);
       canvas.parentElement.title = panel?.values ? "" : "opens when chosen";
     });
   }

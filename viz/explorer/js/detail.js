@@ -1,4 +1,4 @@
-// How much the screen of the main job shows: in simple detail two decimals and the stages from score to output. How a
+// How much is shown: in simple detail two decimals and the stages from score to output. How a
 // number is computed is shown where one asks for it.
 
 import { choiceOf, Drawn, write } from "./elements.js";
@@ -22,6 +22,8 @@ export class Detail {
    *  `explained` hears that the computation is seen now. */
   constructor(detail, how, root, { tell, explained }) {
     Object.assign(this, { holder: detail, how, root, tell, explained });
+    how.hidden = false;
+    how.ariaExpanded = String(this.isExplained);
     how.onclick = () => this.explain(!root.classList.contains("explained"));
   }
 
@@ -32,15 +34,13 @@ export class Detail {
     if (isOpen) this.explained();
   }
 
-  /** Whether it is seen how the chosen number is computed. `detail`: undefined where none is chosen. */
-  isExplained(detail) {
-    return detail === undefined || this.root.classList.contains("explained");
+  /** Whether it is seen how the chosen number is computed. */
+  get isExplained() {
+    return this.root.classList.contains("explained");
   }
 
   /** `number`: the one whose computation is offered, as it is written. */
   draw(detail, number) {
-    this.holder.hidden = false;
-    this.how.hidden = false;
     this.root.classList.toggle("simple", detail === "simple");
     write(this.how, `How is ${number} computed?`);
     if (!this.drawn.differs("choice", detail)) return;

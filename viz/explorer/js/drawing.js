@@ -28,16 +28,16 @@ import { REPORTED } from "./python.js";
 import { Readout, readoutOf } from "./readout.js";
 import { drawRow } from "./row.js";
 import { Runs } from "./runs.js";
-import { Sentence } from "./sentence.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
 
 const [LOWEST, TALLEST] = [300, 900]; // pixels of a picture, which fits the window between these
-const BELOW = 80; // pixels of the window that stay free below it, for its legend and its readout
-const BELOW_OF_HERO = 48;
-const [BESIDE, BESIDE_IN_LECTURE] = [284, 180]; // pixels beside the map of the screen of the main job, with the gap
-const isNarrow = () => matchMedia("(max-width: 900px)").matches; // there all that is below the map
+const BELOW = 48; // pixels of the window that stay free below it, for its legend
+const [BESIDE, BESIDE_IN_LECTURE] = [284, 180]; // pixels beside the map, with the gap
+const LEAST = 560; // pixels in which map and row stand beside each other
 const NARROWEST = 120;
+// Pixels of a saved picture. That of a changed run has the unchanged one and the difference beside it.
+const [ONE, THREE] = [{ available: 720, tallest: 660 }, { available: 1380, tallest: 520 }];
 const RUN = 700; // milliseconds in which a number of the page runs from before to after
 const WIDE = 1600; // pixels of a window in which full detail has both runs and their difference beside each other
 
@@ -51,7 +51,7 @@ export class Drawing {
   constructor(explorer, actions) {
     const { root, parts } = explorer;
     Object.assign(this, { explorer, root, parts });
-    const light = (cell) => (explorer.received.hero ? this.header : this.sentence).light(cell);
+    const light = (cell) => this.header.light(cell);
     this.picture = new Picture(root, parts, { ...actions, light, painted: () => this.settle() });
     this.claim = new Claim(parts.claim, actions.follow);
     this.panel = new Panel(parts);
@@ -59,9 +59,7 @@ export class Drawing {
     this.readout = new Readout(parts.readout);
     this.more = new More({ more: parts.more, root }, this.behind());
     parts.saves = this.more.saves;
-    const point = (cell) => this.picture.point(cell);
-    this.sentence = new Sentence(parts.sentence, point);
-    this.header = new Header(parts.header, point);
+    this.header = new Header(parts.header, (cell) => this.picture.point(cell));
     this.fade = new Fade(parts.fade);
     this.card = new Card(parts.card, () => {
       explorer.choose({ card: null });
@@ -146,27 +144,22 @@ export class Drawing {
     if (this.available < NARROWEST) return; // in a tab that is not open
     keepingFocus(root, () => {
       this.drawPicture();
-      if (explorer.received.hero) this.drawHero();
+      this.drawAround();
     });
     this.dropRest = afterFrame(() => keepingFocus(root, () => this.drawBeside()));
   }
 
   /** Measures how large the picture may be. That is slow right after a change of the page. */
   measure() {
-    const { hero } = this.explorer.received;
-    this.width = this.root.clientWidth;
+    const { root, isSplit } = this;
+    this.width = root.clientWidth;
     this.titleHeight = this.parts.headline.offsetHeight;
-    const compared = this.explorer.baseline !== null && !hero; // changes the picture's width
-    const known = this.root.classList;
-    if (!this.resized && compared === known.contains("compared") && this.isSplit === known.contains("split")) return;
-    this.root.classList.toggle("hero", Boolean(hero));
-    if (hero) this.parts.headline.hidden = false; // its first line counts
-    this.root.classList.toggle("split", this.isSplit);
-    this.root.classList.toggle("compared", compared);
-    const isLecture = this.root.classList.contains("projected");
-    const side = this.isSplit || isNarrow() ? 0 : isLecture ? BESIDE_IN_LECTURE : BESIDE;
-    if (hero) this.parts.headline.hidden = false; // its line takes room above the picture before it has words
-    this.available = hero ? this.root.clientWidth - side : this.parts.stage.clientWidth;
+    if (!this.resized && isSplit === root.classList.contains("split")) return;
+    this.isNarrow = matchMedia("(max-width: 900px)").matches || this.width < LEAST;
+    root.classList.toggle("narrow", this.isNarrow); // all that is below the map
+    root.classList.toggle("split", isSplit);
+    const isLecture = root.classList.contains("projected");
+    this.available = this.width - (isSplit || this.isNarrow ? 0 : isLecture ? BESIDE_IN_LECTURE : BESIDE);
     this.tallest = this.roomBelow();
     this.resized = false;
   }
@@ -177,17 +170,15 @@ export class Drawing {
     const host = this.root.getRootNode().host ?? this.root;
     const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? scrollY;
     const top = this.parts.figure.getBoundingClientRect().top + scrolled;
-    const { hero } = this.explorer.received;
-    if (hero && isNarrow()) return TALLEST; // one scrolls
-    const isLecture = this.root.classList.contains("projected");
-    const below = !hero ? BELOW : isLecture ? 0 : BELOW_OF_HERO;
+    if (this.isNarrow) return TALLEST; // one scrolls
+    const below = this.root.classList.contains("projected") ? 0 : BELOW;
     return Math.min(Math.max((innerHeight - top) / drawnLarger() - below, LOWEST), TALLEST);
   }
 
-  /** Whether both runs and their difference stand beside each other on the screen of the main job. */
+  /** Whether both runs and their difference stand beside each other. */
   get isSplit() {
     const { received, baseline, state } = this.explorer;
-    return received.hero?.detail === "full" && baseline !== null && state.run === "changed" && innerWidth >= WIDE;
+    return received.hero.detail === "full" && baseline !== null && state.run === "changed" && innerWidth >= WIDE;
   }
 
   drawPicture() {
@@ -196,19 +187,20 @@ export class Drawing {
     const { window, span } = state;
     const [derived, before] = this.runs();
     const byPlotly = picture.plotly && !isLong && !explorer.quick;
-    const run = received.hero && !this.isSplit ? state.run : null;
+    const run = this.isSplit ? null : state.run;
     const { certificate: saved } = received;
     const facts = [derived, before, palette, stage, window, span, run, available, tallest, byPlotly, saved?.scan];
     if (this.drawn.differs("picture", ...facts)) {
       const room = { available, tallest };
       const title = stage.title.replaceAll("{head}", headName);
       const of = { stage, layer, baseline, derived, before, labels, window, span, run, head: state.head };
-      const header = received.hero && !this.isSplit ? this.header.height(this.root, layer, labels.key) : 0;
+      const header = this.isSplit ? 0 : this.header.height(this.root, layer, labels.key);
       const file = `attention-${headName.replaceAll(" ", "-")}-${stage.name}`;
       const certificate = { run: saved, view: { place: layer.name, head: state.head, stage: stage.name } };
-      const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate };
+      const whole = () => figureOf({ ...of, run: null, room: before ? THREE : ONE, title, header: 0 });
+      const view = { stage, labels, palette, file, isLong, byPlotly, span, certificate, saved: whole };
       const figure = figureOf({ ...of, room, title, header });
-      if (received.hero) this.fadeTo(figure, derived);
+      this.fadeTo(figure, derived);
       picture.draw(figure, view);
       this.root.style.setProperty("--map", `${figure.layout.width}px`);
       this.root.style.setProperty("--top", `${figure.layout.boxes[0].top}px`);
@@ -249,7 +241,7 @@ export class Drawing {
   }
 
   /** The tokens above the map with their arcs, what the numbers say in a sentence, and what is chosen beside them. */
-  drawHero() {
+  drawAround() {
     const { explorer, parts, picture } = this;
     const scene = this.scene(...this.runs());
     const shown = shownScene(scene);
@@ -277,7 +269,7 @@ export class Drawing {
     writeParts(parts.job, shown.hero.job ? [shown.hero.job] : []);
   }
 
-  /** Draws Plotly's picture if the canvas was first, then stages, panel, sentence, check and table. */
+  /** Draws Plotly's picture if the canvas was first, then stages, row, panel, check and table. */
   drawBeside() {
     const { explorer } = this;
     explorer.quick = false;
@@ -286,12 +278,11 @@ export class Drawing {
     explorer.controls.drawStages(explorer, derived, before);
     const scene = this.scene(derived, before);
     const shown = shownScene(scene);
-    const isBeside = scene.hero && !this.isSplit && !isNarrow();
+    const isBeside = !this.isSplit && !this.isNarrow;
     drawRow(this.parts.top, shown, isBeside ? this.picture.figure.layout.boxes[0].height : Infinity);
     this.play.draw();
-    if (this.detail.isExplained(scene.hero?.detail)) this.explain(scene);
+    if (this.detail.isExplained) this.explain(scene);
     this.readout.say(readoutOf(shown, explorer.headName));
-    if (!explorer.received.hero) this.sentence.draw(scene);
     this.drawCheck();
     this.drawTable();
     this.beside = true;
@@ -319,19 +310,17 @@ export class Drawing {
     return [layer, baseline].map((run) => run && this.derived.of(run, state.head));
   }
 
-  /** Everything the panel and the sentence draw from. */
+  /** Everything that stands around the picture is drawn from. */
   scene(derived, before) {
-    const { explorer, picture, katex, available } = this;
+    const { explorer, picture, katex } = this;
     const { stage, state, layer, baseline, labels, palette, received } = explorer;
     const { row, column } = cellOf(stage, state);
     const panels = picture.figure.compared.slice(0, 2);
     return {
       ...{ stage, layer, baseline, derived, before, palette, katex },
-      ...{ cell: state, order: state.order, side: state.side, unit: state.unit },
-      ...{ several: state.several, withoutFirst: state.withoutFirst, available },
-      ...{ queries: labels.query, keys: labels.key },
-      hero: received.hero ?? null,
-      written: received.hero?.detail === "simple" ? simple : precise,
+      ...{ cell: state, order: state.order, queries: labels.query, keys: labels.key },
+      hero: received.hero,
+      written: received.hero.detail === "simple" ? simple : precise,
       ...{ run: state.run, card: state.card },
       formula: received.formulas[stage.name],
       code: received.code,
@@ -361,7 +350,7 @@ const unchanged = new WeakMap(); // from what is shown beside a layer to that of
 /** The scene of the run that is shown: while "Before" is, that of the unchanged one. */
 function shownScene(scene) {
   const { hero, run, baseline, before } = scene;
-  if (!hero || run !== "baseline" || !before) return scene;
+  if (run !== "baseline" || !before) return scene;
   if (!unchanged.has(hero)) {
     unchanged.set(hero, { ...hero, sure: hero.sure && { before: null, after: hero.sure.before } });
   }

@@ -26,19 +26,18 @@ import { axisLength, cellOf, headName } from "./view.js";
 import { whenRead } from "./when_read.js";
 
 const SHOW_VALUES = new Set(["value", "output"]); // stages for which Python sends a large layer's values
-const START = {
-  ...{ side: "reads", unit: "token", several: null, withoutFirst: false },
-  ...{ order: "largest", span: "layer", dimension: 0, window: null, run: "changed", card: null, isMine: false, left: null },
-};
+const START = { order: "largest", span: "layer", dimension: 0, window: null, run: "changed", card: null, isMine: false, left: null };
 // What is chosen, by mount: the one place of it. Streamlit may mount a place anew, with this script run anew.
 const states = (globalThis[Symbol.for("attention-explorer-states")] ??= new Map());
 
 export class Explorer {
   /** `parent`: the element or shadow root that holds the skeleton. `channel`: through what it hears and tells of
-   *  heads (head_events.js). `tallest`: how tall a picture may be, in pixels; null: as tall as the window lets it. */
-  constructor(parent, { channel = window, tallest = null } = {}) {
+   *  heads (head_events.js). `tallest`: how tall a picture may be, in pixels; null: as tall as the window lets it.
+   *  `isExplained`: whether it opens with how the number is computed. */
+  constructor(parent, { channel = window, tallest = null, isExplained = false } = {}) {
     Object.assign(this, { parent, channel, tallest });
     this.root = parent.querySelector(".explorer");
+    this.root.classList.toggle("explained", isExplained);
     this.parts = whenRead((name) => this.root.querySelector(`.${name}`));
     this.python = new Python();
     this.mountedUntil = new AbortController();
@@ -69,8 +68,8 @@ export class Explorer {
     this.show(data, news);
     if (data.revision !== before?.revision) this.adopt(data);
     this.clamp();
-    if (data.hero && (before ? data.run !== before.run : data.hero.opens)) this.showNews(before);
-    this.offered = data.hero ? stagesIn(data.hero.detail, this.stages, this.state.stage) : this.stages;
+    if (before ? data.run !== before.run : data.hero.opens) this.showNews(before);
+    this.offered = stagesIn(data.hero.detail, this.stages, this.state.stage);
     this.drawing.load(data.assets);
     this.controls.build(this);
     this.drawing.draw();
@@ -143,8 +142,6 @@ export class Explorer {
     state.query = within(state.query, layer.queries);
     state.key = within(state.key, layer.keys);
     if (!this.stages.some(({ name }) => name === state.stage)) state.stage = "weights";
-    const several = state.several?.filter((query) => query < layer.queries);
-    state.several = several?.length ? several : state.several && [state.query];
     state.dimension = within(state.dimension, axisLength("dimension", this.stage, layer));
   }
 
@@ -233,14 +230,15 @@ export class Explorer {
         zoom();
       },
       leave: () => this.choose(this.state.card ? { card: null } : { window: null }),
+      whole: () => this.choose({ card: null, window: null }),
       hasCard: ({ row, column }) => this.state.card === cellName({ query: row, key: column }),
       setSpan: (span) => this.choose({ span }),
     };
   }
 
-  /** Opens the card of a cell, on the screen of the main job. */
+  /** Opens the card of a cell. */
   cardOn(cell) {
-    return this.received.hero && this.drawing.picture.isOfTokens ? { card: cellName(cell) } : {};
+    return this.drawing.picture.isOfTokens ? { card: cellName(cell) } : {};
   }
 
   /** Rings what words name, or opens the layer and head that they name. */

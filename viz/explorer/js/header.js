@@ -3,13 +3,12 @@
 import { ARC_TOKENS, Arcs, arcsOf } from "./arcs.js";
 import { check, Drawn, element, radio, span } from "./elements.js";
 import { contains, wordStarts } from "./geometry.js";
-import { isOneText } from "./groups.js";
 import { upTo } from "./fade.js";
 import { eased } from "./motion.js";
 import { brief, precise } from "./numbers.js";
-import { LONG, SINK } from "./view.js";
+import { isOneText, LONG, SINK } from "./view.js";
 
-export const [HEADER, LOW_HEADER] = [136, 104]; // pixels; the lower one in the lecture view
+export const [HEADER, LOW_HEADER] = [136, 104]; // pixels; the lower one in the lecture view, and on a phone
 const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
 const LEAST = 0.01; // how sure the model was at least, where its ghost is drawn
 const UPRIGHT = 13; // pixels of a column whose token stands upright
@@ -45,7 +44,7 @@ export class Header {
   /** How many pixels it takes above a map whose tokens may stand upright. Without arcs it is as low as in a lecture. */
   height(root, layer, { short }) {
     const upright = Math.min(Math.max(...short.map((label) => label.length)), LONGEST) * LETTER + AROUND;
-    const isLow = root.classList.contains("projected") || !isOneText(layer);
+    const isLow = ["projected", "narrow"].some((name) => root.classList.contains(name)) || !isOneText(layer);
     return Math.max(isLow ? LOW_HEADER : HEADER, Math.ceil(upright) + SURE + ARCS);
   }
 
@@ -58,7 +57,6 @@ export class Header {
     this.holder.hidden = !isShown;
     if (!isShown) return;
     this.scene = scene;
-    this.groups = keys.short.map((_, position) => [position]);
     if (this.drawn.differs("tokens", keys, figure.layout, figure.window, hero.sure, this.isOne)) this.build(figure);
     this.mark();
     this.drawArcs(scene.cell.query);
@@ -104,7 +102,7 @@ export class Header {
     const name = this.isOne ? "Tokens: the row that is shown" : "Keys";
     const group = element("div", { role: "radiogroup", "aria-label": name }, ...this.tokens);
     const bars = sure ? shown.map((_, n) => sureBar(sure, window.column + n, place(window.column + n))) : [];
-    const boxes = this.groups.map((_, position) => {
+    const boxes = scene.keys.short.map((_, position) => {
       return { left: (position - window.column) * width, top: foot - 2, width, height: 0 };
     });
     for (const arcs of [this.ghosts, this.arcs]) {
@@ -114,7 +112,9 @@ export class Header {
     const title = "The sink: weight that goes to no token";
     const names = sink.map((name) => span("face", name));
     const above = names.map((name) => element("span", { class: "column sinkname", title, style: line(figure.sink) }, name));
-    holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...above, ...bars);
+    const meaning = "The probability that the model gave each token, after those before it";
+    const label = sure ? [element("span", { class: "surelabel", title: meaning }, "probability")] : [];
+    holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...above, ...bars, ...label);
     const [from, to] = [this.bars?.to ?? [], sure ? sure.after.map((share) => share ?? 0) : []];
     this.bars = { from: from.length === to.length ? from : to, to, parts: bars.map((bar) => bar.querySelector(".now")) };
   }
@@ -148,17 +148,16 @@ export class Header {
   }
 
   drawArcs(query) {
-    const { scene, groups, isOne } = this;
+    const { scene, isOne } = this;
     const { derived, before, layer, palette } = scene;
     const hasArcs = isOne && layer.keys <= ARC_TOKENS;
     const of = (run) => {
       if (!run || !hasArcs) return [];
-      const arcs = arcsOf({ derived: run, layer, groups, chosen: [query], withoutFirst: false });
       const isShown = (position) => position >= this.first && position < this.end;
-      return arcs.filter(({ reads, from, to }) => reads && isShown(from) && isShown(to));
+      return arcsOf({ derived: run, layer }, query).filter(({ from, to }) => isShown(from) && isShown(to));
     };
-    this.ghosts.draw(of(before), groups, palette);
-    this.arcs.draw(of(derived), groups, palette);
+    this.ghosts.draw(of(before), palette);
+    this.arcs.draw(of(derived), palette);
   }
 
   /** Shows the arcs of the token under the pointer, and rings its row. */

@@ -3,10 +3,10 @@
 
 import { topPositions } from "./derive.js";
 import { element, span } from "./elements.js";
-import { isOneText } from "./groups.js";
 import { simple } from "./numbers.js";
 import { rowOf } from "./steps.js";
 import { alsoGained, hasMoved } from "./subject.js";
+import { isOneText } from "./view.js";
 
 const MOSTLY = 0.5; // a weight from which on a token attends mostly to one key
 

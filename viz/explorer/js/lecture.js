@@ -1,4 +1,4 @@
-// The lecture view, which the page opens: the explorer shows the picture, its readout and the strip, and takes the
+// The lecture view, which the page opens: the explorer shows the picture, its number and the strip, and takes the
 // steps of the page's keys.
 
 import { within } from "./geometry.js";

@@ -1,5 +1,4 @@
-// The chosen cell's number, large, beside the map; and of the bars below the tokens what they are, with the word that
-// a change moved most.
+// The chosen cell's number, large, beside the map; and of the bars below the tokens the word that a change moved most.
 
 import { element, span } from "./elements.js";
 import { chip, chipOf, writeParts } from "./headline.js";
@@ -27,12 +26,12 @@ export function drawNow(holder, scene) {
   );
 }
 
-/** Null where the model's sureness is not known. */
+/** Nothing where no probability is known, and where none moved. */
 export function drawSure(holder, { hero, keys }, isShown) {
   const { sure } = hero;
   const most = mostMoved(sure);
   const numbers = most && [most.before, most.after].map((share) => simple(share ?? 0)).join(" → ");
   const isOne = !most || keys.full.filter((label) => label === keys.full[most.position]).length === 1;
-  const named = most && ["how sure of this word: ", chip("key", keys, most.position), isOne ? " " : ` (${most.position}) `, { number: numbers }];
-  writeParts(holder, sure && isShown ? (named ?? ["◂ the bars: how sure of each word"]) : []);
+  const named = most && ["probability of ", chip("key", keys, most.position), isOne ? " " : ` (${most.position}) `, { number: numbers }];
+  writeParts(holder, most && isShown ? named : []);
 }

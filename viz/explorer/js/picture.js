@@ -25,7 +25,7 @@ export class Picture {
   said = "";
 
   /** `parts`: the elements by class. `actions`: choose(cell), light({ query, key } or null), move(rows, columns),
-   *  zoom(cell, cell), enter(), leave(), setSpan("layer" or "head"), hasCard(cell), painted(). */
+   *  zoom(cell, cell), enter(), leave(), whole(), setSpan("layer" or "head"), hasCard(cell), painted(). */
   constructor(root, parts, actions) {
     Object.assign(this, { root, parts, actions });
     const describe = (cell) => this.describe(cell);
@@ -76,12 +76,12 @@ export class Picture {
     else drawRings(parts.rings, figure, this.rings, view.palette);
   }
 
-  /** Draws a figure. `view`: stage, labels, palette, name of the file, whether the text is long. */
+  /** Draws a figure. `view`: stage, labels, palette, name of the file, whether the text is long; `saved` makes the
+   *  figure of a saved picture. */
   draw(figure, view) {
     Object.assign(this, { figure, view });
     const { parts } = this;
     write(parts.look, view.stage.look);
-    write(parts.title, figure.title);
     parts.figure.style.width = `${figure.layout.width}px`;
     parts.figure.style.height = `${figure.layout.height}px`;
     this.paint();
@@ -219,7 +219,6 @@ export class Picture {
     const { window, panels } = this.figure;
     const isPart = window.exact || this.view.isLong;
     this.parts.window.hidden = !isPart;
-    this.parts.hint.hidden = isPart && !window.exact;
     const isPositive = panels[0].low === 0;
     if (!isPart || !this.differs("window", [window, isPositive])) return;
     this.parts.window.replaceChildren(...this.windowWords(window, isPositive));
@@ -227,7 +226,7 @@ export class Picture {
 
   windowWords(window, isPositive) {
     if (window.exact) {
-      const whole = button("whole", this.actions.leave, {}, "Back to the whole picture");
+      const whole = button("whole", this.actions.whole, {}, "Back to the whole picture");
       return [`${sentenceCase(spanned(window))}, every cell. `, whole];
     }
     const { rowBlock, columnBlock } = window;
@@ -250,9 +249,9 @@ export class Picture {
   }
 
   save(format, renderer) {
-    const { figure, view, plotly } = this;
+    const { view, plotly } = this;
     const { palette, certificate } = view;
-    const made = save(format, view.file, { figure, palette, renderer, Plotly: plotly, ...certificate });
+    const made = save(format, view.file, { figure: view.saved(), palette, renderer, Plotly: plotly, ...certificate });
     return made.catch(() => this.say("The picture could not be saved."));
   }
 

@@ -18,6 +18,11 @@ export function headName(head, layerLabel = "") {
   return `${layerLabel}H${head}`;
 }
 
+/** Whether one line of tokens is queries and keys. */
+export function isOneText({ kind, queries, keys }) {
+  return kind !== "cross" && queries === keys;
+}
+
 /** How many positions an axis has. */
 export function axisLength(axis, stage, layer) {
   if (axis === "query") return layer.queries;

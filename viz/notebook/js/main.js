@@ -12,15 +12,16 @@ import { Picker } from "../../shell/head_picker/picker.js";
 import { katexOf } from "./katex.js";
 import { Theme } from "./theme.js";
 
-const TALLEST = 560; // pixels of a picture: the window of a notebook says nothing about its room
+const TALLEST = 620; // pixels of a picture: the window of a notebook says nothing about its room
 const ASSETS = { plotly: null }; // nothing is fetched
 let mounts = 0;
 
 /** `parts`: script, style sheets and skeletons, as viz/notebook/library.py names them; or, for KaTeX's, how to load it
  *  (`loadKatex`). `bar`: where the choice of a head stands, if not above the picture. `tallest`: pixels of the picture;
- *  null: as many as the window has. Returns how to end it. */
-export function mount({ model, el, parts, bar = null, tallest = TALLEST }) {
-  const view = new View(model, el, parts, { bar, tallest });
+ *  null: as many as the window has. `isExplained`: whether it opens with how the number is computed. `beside`: of a layer and
+ *  a head what else the hero says. Returns how to end it. */
+export function mount({ model, el, parts, bar = null, tallest = TALLEST, isExplained = false, beside = () => ({}) }) {
+  const view = new View(model, el, parts, { bar, tallest, isExplained, beside });
   return () => view.close();
 }
 
@@ -48,8 +49,8 @@ class View {
   revision = 0; // grows whenever others move the reader
   listened = [];
 
-  constructor(model, el, parts, { bar: outside, tallest }) {
-    Object.assign(this, { model, mount: `notebook-${Date.now()}-${(mounts += 1)}` });
+  constructor(model, el, parts, { bar: outside, tallest, isExplained, beside }) {
+    Object.assign(this, { model, beside, mount: `notebook-${Date.now()}-${(mounts += 1)}` });
     const { loadKatex = () => katexOf(parts.katex, parts.katexStyle) } = parts;
     this.assets = { ...ASSETS, loadKatex };
     const bar = shaded(parts.bar, parts.barStyle);
@@ -62,7 +63,7 @@ class View {
     this.bar = bar.host;
     bar.root.querySelector(".about").textContent = model.get("_about");
     const channel = new EventTarget();
-    this.explorer = new Explorer(picture.root, { channel, tallest });
+    this.explorer = new Explorer(picture.root, { channel, tallest, isExplained });
     this.picker = new Picker(bar.root, channel);
     this.connect();
     this.theme = new Theme(this.host, () => this.dress());
@@ -76,7 +77,7 @@ class View {
       detail: (detail) => this.model.set("detail", detail),
     });
     this.picker.trigger = (name) => name === "opened" && this.askForMaps();
-    for (const name of [...REPORTED, "place", ...Object.keys(this.blocks)]) this.listen(name, () => this.showSoon());
+    for (const name of [...REPORTED, "place", "detail", ...Object.keys(this.blocks)]) this.listen(name, () => this.showSoon());
     this.listen("_heads", () => this.showHeads());
   }
 
@@ -126,7 +127,8 @@ class View {
     if (differ(selection, this.selection)) this.revision += 1;
     this.selection = selection;
     const run = model.get("_run");
-    explorer.receive({ ...message, run, mount: this.mount, assets: this.assets, selection, revision: this.revision });
+    const hero = { ...message.heroes[model.get("detail") ?? "full"], ...this.beside(place, selection.head) };
+    explorer.receive({ ...message, hero, run, mount: this.mount, assets: this.assets, selection, revision: this.revision });
   }
 
   read() {

@@ -15,7 +15,7 @@ export function outcomeOf(run, detail) {
   const by = ({ before, after }) => Math.abs(after - before);
   const rows = hasMoved ? outcome.rows.toSorted((one, other) => by(other) - by(one)) : outcome.rows;
   const same = changed && !hasMoved ? ": as before" : "";
-  const caption = element("caption", {}, "Next after ", element("code", {}, last), same);
+  const caption = element("caption", {}, "Next after ", element("code", {}, last), ", probability", same);
   const body = element("tbody", {}, ...rows.map((row) => rowOf(row, changed)));
   const table = element("table", { class: "outcome" }, caption, body);
   return loss ? [largeOf("Loss per token", loss.before, loss.after, LOSS), table] : [table];

@@ -11,45 +11,37 @@ export class RunPicture {
   /** `el`: where it stands. `bar`: where all heads stand; null: behind a button above the picture. `told` hears of
    *  what the reader chooses. */
   constructor({ el, bar = null }, told) {
-    Object.assign(this, { el, bar, told, first: "simple" });
+    Object.assign(this, { el, bar, told, first: bar ? "simple" : "full" });
   }
 
   /** Shows a run. `choice`: what is chosen in it, and whether it `opens` on the largest weight of the last token;
    *  null: what was chosen before. `jobs`: what is known of each head, by layer. */
   show(run, choice, { about = "", jobs = {} }) {
-    const isHero = this.bar !== null;
+    const isDocked = this.bar !== null;
     const { opens = false, ...chosen } = choice ?? {};
     Object.assign(this, { run, opens, jobs });
     const state = {
       ...chosen,
       _about: about,
-      _run: isHero ? run.run : `${run.run} step by step`,
+      _run: isDocked ? run.run : `${run.run} step by step`,
       _layer: NONE,
-      _heads: { ...run.heads, docked: isHero },
+      _heads: { ...run.heads, docked: isDocked },
+      _layers: { layers: run.layers },
     };
     if (this.model) {
       this.set(state);
-      this.refresh();
       return;
     }
-    this.model = new Model({ ...state, _layers: this.layersAt(chosen.head) });
-    for (const name of ["detail", "head"]) this.model.on(`change:${name}`, () => this.refresh());
+    this.model = new Model({ ...state, detail: this.first });
     this.model.addEventListener("change", () => this.tell());
-    mount({ model: this.model, el: this.el, bar: this.bar, parts: partsOf(isHero), ...(isHero ? { tallest: null } : {}) });
+    const beside = (place, head) => ({ opens: this.opens, job: this.jobs[place]?.[head] ?? "" });
+    const place = { el: this.el, bar: this.bar, parts: partsOf(isDocked), beside };
+    mount({ model: this.model, ...place, ...(isDocked ? { tallest: null } : { isExplained: true }) });
   }
 
-  /** Shows the run as it is now: in another detail, or with what has arrived since. */
+  /** Shows the run with what has arrived since. */
   refresh() {
-    this.set({ _layers: this.layersAt(this.model.get("head")) });
-  }
-
-  /** The run's messages, as large on the screen of the main job as the detail says. */
-  layersAt(head) {
-    const heroOf = ({ heroes, layer }) => {
-      if (!this.bar) return undefined;
-      return { ...heroes[this.detail], opens: this.opens, job: this.jobs[layer.name]?.[head] ?? "" };
-    };
-    return { layers: this.run.layers.map((message) => ({ ...message, hero: heroOf(message) })) };
+    this.set({ _layers: { layers: this.run.layers } });
   }
 
   /** "simple" or "full". */

@@ -16,7 +16,7 @@ from model.serving.engine import Request
 from model.trace.arrays import Wide
 from model.trace.blocks import block_of, largest_of_blocks
 from viz.elements.one_of import one_listed
-from viz.figures.heatmap import NARROW, Axis, headed, heatmap, weights_of_head
+from viz.figures.heatmap import NARROW, Axis, framed, headed, heatmap, weights_of_head
 from viz.notation.head_formulas import MEAN, ROLLOUT
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
@@ -31,7 +31,7 @@ from viz.shell.panel import (
 )
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.look import Look, traced
-from viz.views.all_heads.choice import choose_family, name_of
+from viz.views.all_heads.choice import cell_of, choose_family, name_of
 from viz.views.all_heads.compare import side_by_side
 
 LAYER, ALL, ROLLED = "Mean of a layer", "Mean of all heads", "Rollout"
@@ -66,7 +66,8 @@ def averages(look: Look) -> Panel:
     if kind != ALL:
         label = "Up to and including layer" if kind == ROLLED else "Layer"
         numbers = [str(number) for number in range(last + 1)]
-        layer = one_listed(label, numbers, "compare-means-layer", first=last)
+        own = last if kind == ROLLED else cell_of(look, family)[0]
+        layer = one_listed(label, numbers, f"compare-means-layer-{look.place}-{kind}", first=own)
     layers = range(last + 1) if kind == ALL else range(layer, layer + 1)
     with refusals():
         mean = _averaged(look.request, family, layers, kind)
@@ -93,6 +94,8 @@ def averages(look: Look) -> Panel:
         square=True,
         block=mean.block,
     )
+    if (most := _most(mean.of_keys)) is not None:
+        framed(figure, range(len(queries)), [most])
     title = (
         kind if kind == ALL else f"{kind}, {'up to layer' if kind == ROLLED else 'layer'} {layer}"
     )
@@ -126,11 +129,15 @@ def averages(look: Look) -> Panel:
     )
 
 
+def _most(share: Wide) -> int | None:
+    """The key with the largest share; None where several have it, as far as two decimals tell."""
+    return int(share.argmax()) if len(leaders(share, decimals=2)) == 1 else None
+
+
 def _look_for(kind: str, share: Wide, keys: list[str], looks_back: bool) -> str:
     """share (key,): the mean over the queries."""
-    most = int(share.argmax())
-    if len(leaders(share, decimals=2)) > 1:
-        return f"No token stands out: several get a mean weight of {share[most]:.2f}."
+    if (most := _most(share)) is None:
+        return f"No token stands out: several get a mean weight of {share.max():.2f}."
     place = bold_token(keys[most], most)
     if kind != ROLLED:
         more = ", more than any other token" * (len(keys) > 1)

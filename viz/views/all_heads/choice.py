@@ -90,6 +90,7 @@ def of_heads(
     quantity: QuantityName,
     title: str,
     words: HeadWords,
+    cell: tuple[int, int] | None = None,
 ) -> Panel:
     """The panel with one number of each head of the family as its picture, as a grid or as a list, and the
     chosen head to the right. NaN: a head without one.
@@ -110,7 +111,7 @@ def of_heads(
             words=hovered,
             jobs=jobs,
         )
-        return beside_chosen(panel, look, figure, heads)
+        return beside_chosen(panel, look, figure, heads, cell=cell)
     by = np.abs(values) if quantity == "difference" else values
     order = [at for at in np.argsort(-by, kind="stable").tolist() if not np.isnan(values[at])]
     rows = order[:LISTED]
@@ -124,7 +125,7 @@ def of_heads(
         words=[hovered[at] for at in rows],
         chosen=listed.index(chosen) if chosen in listed else None,
     )
-    return beside_chosen(panel, look, figure, listed, f"{panel.chosen or ''}list-")
+    return beside_chosen(panel, look, figure, listed, f"{panel.chosen or ''}list-", cell)
 
 
 def beside_chosen(
@@ -133,6 +134,7 @@ def beside_chosen(
     figure: go.Figure,
     heads: Sequence[Head],
     chosen: object = None,
+    cell: tuple[int, int] | None = None,
 ) -> Panel:
     """The panel with this picture, of which a click on a point opens one of the heads; and to the right the
     chosen head."""
@@ -149,17 +151,17 @@ def beside_chosen(
         f"{panel.name}-and-head",
         look_for=panel.look_for,
         picture=partial(draw_panel, picture),
-        beside=[*panel.beside, *chosen_head(look)],
+        beside=[*panel.beside, *chosen_head(look, cell=cell)],
     )
 
 
-def chosen_head(look: Look, title: str = "") -> list[Part]:
+def chosen_head(look: Look, title: str = "", cell: tuple[int, int] | None = None) -> list[Part]:
     """The chosen head's weights in a run under its name and its jobs, and the way to all that is known of it.
-    title: above the weights, in place of the head's name."""
+    title: above the weights, in place of the head's name. cell: query and key that stand in a frame."""
     attention, head = look.attention, look.head
     queries, keys = labels_of(look.trace, attention)
     name = name_of(look, (attention.name, head))
-    figure = weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW)
+    figure = weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW, cell=cell)
     view = replace(current(), show="", intervention=look.request.intervention)
     jobs = "; ".join(evidence(look, (attention.name, head)))
     parts: list[Part] = [f"**{name}**: {plain(jobs)}"] if jobs and not title else []

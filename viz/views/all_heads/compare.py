@@ -26,7 +26,7 @@ from viz.figures.heatmap import NARROW, headed, weights_of_head
 from viz.figures.room import aligned_tops
 from viz.notation.head_labels import given_labels
 from viz.notation.labels import plotly_words
-from viz.notation.markdown import plain
+from viz.notation.markdown import bold_token, plain
 from viz.shell.model_picker import model_title
 from viz.shell.panel import (
     Caption,
@@ -41,6 +41,7 @@ from viz.state.look import Look, is_loaded, labels_of, loaded, traced
 from viz.state.presets import EXAMPLES
 from viz.state.session import change_view, current, second_text, shown, write_link
 from viz.views.all_heads.choice import choose_family, name_of
+from viz.views.corpus.views import WeightCell, strongest
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -69,16 +70,25 @@ def _compared(look: Look, model: str, text: str) -> Panel:
     )
     with refusals():  # where that model cannot read the text
         there = _there(look, model, text)
-    spread = [float(entropy(one.weights).mean()) for one in (here, there)]
-    wide, narrow = (here, there) if spread[0] >= spread[1] else (there, here)
+    among = others(*((one.attention, one.cell) for one in (here, there)))
     return Panel(
         f"compare-{model}",
-        look_for=f"{plain(wide.title)}: the weight is spread more widely, with a mean entropy of "
-        f"{max(spread):.2f} nats a row; {plain(narrow.title)}: {min(spread):.2f}. A head that attends by "
-        "position shows the same pattern for every sentence.",
+        look_for=f"The frame marks the strongest weight{among}: {here.strongest_words()}; "
+        f"{there.strongest_words()}.",
         picture=side_by_side([one.panel(name) for one, name in ((here, "here"), (there, "there"))]),
         below=[write_link],
     )
+
+
+def others(*strongest_of: tuple[Attention, WeightCell]) -> str:
+    """Which weights `strongest` has passed over in some heads, in words."""
+    if all(attention.kind == "cross" for attention, _ in strongest_of):
+        return ""
+    if any(
+        key in (0, query) for attention, (query, key) in strongest_of if attention.kind != "cross"
+    ):
+        return ", itself and the first token left aside where another one gets any"
+    return " on a token other than itself and the first one"
 
 
 def side_by_side(panels: Sequence[Panel]) -> Columns:
@@ -105,8 +115,21 @@ class ComparedHead:
     def weights(self) -> Array:
         return self.attention.weights(self.head)
 
+    @property
+    def cell(self) -> WeightCell:
+        """Query and key of the strongest weight."""
+        return strongest(self.weights, self.attention)
+
+    def strongest_words(self) -> str:
+        (query, key), (queries, keys) = self.cell, labels_of(self.trace, self.attention)
+        return (
+            f"{plain(self.title)} {self.weights[query, key]:.2f}, from {bold_token(queries[query])} on "
+            f"{bold_token(keys[key])}"
+        )
+
     def panel(self, name: str) -> Panel:
         queries, keys = labels_of(self.trace, self.attention)
+        query, key = self.cell
         weights = self.weights
         words = (
             f"Mean entropy {float(entropy(weights).mean()):.2f} nats, mean largest weight "
@@ -115,13 +138,13 @@ class ComparedHead:
         if self.attention.kind != "cross":
             words += f", mean distance between query and key {distance(weights):.2f} tokens"
         figure = weights_of_head(
-            self.attention, self.head, queries=queries, keys=keys, fitting=NARROW
+            self.attention, self.head, queries=queries, keys=keys, fitting=NARROW, cell=self.cell
         )
         return Panel(
             f"compare-{name}",
             picture=headed(figure, plotly_words(self.title)),
             below=[
-                partial(readout_of, self.attention, self.head, queries, keys),
+                partial(readout_of, self.attention, self.head, queries, keys, query=query, key=key),
                 Caption(f"{words}."),
             ],
         )

@@ -15,7 +15,6 @@ from model.trace.arrays import BoolArray, Wide
 from model.trace.unproven import RECORDED, NotShownError
 from viz.elements.one_of import one_listed
 from viz.figures.heatmap import Axis, heatmap
-from viz.figures.room import BELOW, SCALE
 from viz.notation.head_formulas import weights_and_lengths
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
@@ -226,10 +225,8 @@ def _moved_by_layer(run: Look, family: Family, position: int) -> go.Figure:
         quantity="difference",
         height=min(max(26 * layers + 130, 220), 800),
     )
-    figure.data[-1].colorbar.update(
-        SCALE | {"title": {"text": "change of weight", "side": "right"}}
-    )
-    return figure.update_layout(margin={"b": BELOW})
+    figure.data[-1].colorbar.title = {"text": "change of weight", "side": "right"}
+    return figure
 
 
 def _where_it_goes(run: Look, family: Family, means: TokenAsKey, token: str) -> str:

@@ -33,7 +33,7 @@ from model.trace.arrays import Wide
 from model.trace.trace import Trace
 from viz.elements.one_of import keep_within, one_listed
 from viz.figures.head_tiles import Link, composition_graph, singular_curves
-from viz.figures.heatmap import Axis, headed, heatmap
+from viz.figures.heatmap import Axis, framed, headed, heatmap
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference, signed
@@ -159,6 +159,8 @@ def _over_tokens(values: Wide, rows: Axis, columns: Axis, shown: str) -> Panel:
         quantity="score" if shown == LOOKS else "value",
         square=True,
     )
+    row, column = divmod(int(values.argmax()), values.shape[1])
+    framed(figure, [row], [column])  # the largest, which the sentence names
     named = dict(zip(numbered_labels(columns.labels), values.T, strict=True))
     tokens = {"token": [token_label(text) for text in rows.labels]}
     return Panel(

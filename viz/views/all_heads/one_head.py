@@ -19,6 +19,7 @@ from viz.state.look import Look
 from viz.state.navigation import HOME, page_link, view_link
 from viz.state.session import current, write_link
 from viz.views.all_heads.choice import name_of
+from viz.views.all_heads.compare import others
 from viz.views.all_heads.patterns import scores_of
 from viz.views.corpus.choice import OWN
 from viz.views.corpus.views import examples_of, strongest
@@ -33,20 +34,21 @@ def one_head(look: Look) -> Panel:
     query, key = strongest(weights, attention)
     known = scores_of(look.request, family_of(look.trace, attention))
     columns = dict(zip(numbered_labels(keys), weights.T, strict=True))
-    others = " other than itself and the first one" if attention.kind != "cross" else ""
+    one, other = bold_token(queries[query], query), bold_token(keys[key], key)
+    among = others((attention, (query, key)))
     return Panel(
         "head-map",
-        look_for=f"The strongest weight on a token{others} is {weights[query, key]:.2f}, from "
-        f"{bold_token(queries[query], query)} on {bold_token(keys[key], key)}."
+        look_for=f"The strongest weight{among} is {weights[query, key]:.2f}, from {one} on {other}."
         + _ranked(look, known, (look.place, head)),
         picture=headed(
-            weights_of_head(attention, head, queries=queries, keys=keys), f"What {name} attends to"
+            weights_of_head(attention, head, queries=queries, keys=keys, cell=(query, key)),
+            f"What {name} attends to",
         ),
         chosen=f"{look.place}-{head}",
         beside=[
             *_job(look, (look.place, head)),
             *_scored(known, (look.place, head)),
-            partial(readout_of, attention, head, queries, keys),
+            partial(readout_of, attention, head, queries, keys, query=query, key=key),
             partial(
                 view_link,
                 HOME,

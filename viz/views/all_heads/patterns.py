@@ -275,4 +275,5 @@ def from_word_to_word(look: Look) -> Panel:
         quantity="weight",
         title="weight",
         words="weight {:.4f}".format,
+        cell=(query, key),
     )

@@ -54,7 +54,12 @@ def what_stands_out(look: Look) -> Panel:
         heads,
         heads * length * look.model.parameter_count,
     )
-    run = passes_or_offer((offer.name, look.request), partial(_work, look.model, trace), offer)
+    run = passes_or_offer(
+        (offer.name, look.request),
+        partial(_work, look.model, trace),
+        offer,
+        lambda _: _sought(heads),
+    )
     panel = Panel("all-heads-scan")
     if run is None or run.found is None or not run.complete:
         return panel
@@ -74,6 +79,15 @@ def what_stands_out(look: Look) -> Panel:
     )
 
 
+def _sought(heads: int) -> None:
+    """What stands in the picture's place while the passes run."""
+    st.markdown(
+        f"The model reads your text once without each of its {heads} heads. Then the loss of each pass, what "
+        "each head attends to, each token and the largest numbers are compared with their like, and the ten "
+        "that lie furthest out are listed here."
+    )
+
+
 def _listed(look: Look, findings: tuple[Finding, ...]) -> None:
     entries = "".join(_entry(look, one) for one in findings)
     listed = f'<ol class="findings">{entries}</ol>'
@@ -89,7 +103,8 @@ def _entry(look: Look, finding: Finding) -> str:
     apart = f"{finding.stands_out:,.0f} deviations from the median"
     words = f"{number} among {len(finding.among):,} {like}, {apart}"
     bars = marked_bars(np.array(finding.among), finding.at, HUES[finding.kind])
-    rest = f"{html.escape(words.removeprefix(number))}. ✓ {difference(finding.check)} {shown}"
+    check = f"✓\N{NO-BREAK SPACE}{difference(finding.check)}"
+    rest = f"{html.escape(words.removeprefix(number))}. {check}&nbsp;&nbsp; {shown}"
     return (
         f'<li><div class="pictures">{_map(look, parameters)}'
         f'<img class="bars" src="{bars}" alt="{html.escape(words)}"></div><div>'

@@ -11,7 +11,8 @@ from viz.notation.markdown import plain
 from viz.shell.panel import Caption, Columns, Panel, Table
 from viz.shell.pictures import readout_of
 from viz.state.look import Look
-from viz.views.all_heads.compare import side_by_side
+from viz.views.all_heads.compare import others, side_by_side
+from viz.views.corpus.views import strongest
 from viz.views.training.choice import TrainedHead, choose_training
 from viz.views.training.player import player
 from viz.views.training.player.message import measures
@@ -25,7 +26,7 @@ _WHEN = {
 
 def untrained(look: Look) -> Panel:
     """A head at step 0 and at the end of its training, on the same scale."""
-    chosen = choose_training(first=look.request.model)
+    chosen = choose_training(first=look.request.model, shuffles=False)
     if chosen is None:
         return Panel("training-beside")
     traces, place, head = chosen.traces, chosen.place, chosen.head
@@ -33,17 +34,22 @@ def untrained(look: Look) -> Panel:
     keys = [token.text for token in traces.keys(place)]
     numbers = measures(traces, place, head)
     most = max(numbers, key=lambda one: abs(one.values[-1] - one.values[0]))
+    last = traces.checkpoints[-1].attention[place]
+    cell = strongest(last.weights(head), last)
     pictures = []
     began = "untrained" if traces.steps[0] == 0 else "at first"
     for at, which in ((0, began), (-1, "trained")):
         attention = traces.checkpoints[at].attention[place]
         columns = dict(zip(numbered_labels(keys), attention.weights(head).T, strict=True))
-        told = [partial(readout_of, attention, head, queries, keys)]
+        told = [partial(readout_of, attention, head, queries, keys, query=cell[0], key=cell[1])]
         title = f"{chosen.name}, {which}: step {traces.steps[at]:,}"
         picture = Panel(
             f"training-beside-{which}",
             picture=headed(
-                weights_of_head(attention, head, queries=queries, keys=keys, fitting=NARROW), title
+                weights_of_head(
+                    attention, head, queries=queries, keys=keys, fitting=NARROW, cell=cell
+                ),
+                title,
             ),
             below=[
                 *(told if chosen.record is None else []),  # it has no scores
@@ -55,7 +61,8 @@ def untrained(look: Look) -> Panel:
     return Panel(
         "training-beside",
         look_for=f"Left: a head of the model {_WHEN[began]}. Right: the same head after training. "
-        f"{most.name}: {most.values[0]:.2f}, then {most.values[-1]:.2f}.",
+        f"{most.name}: {most.values[0]:.2f}, then {most.values[-1]:.2f}. The frame marks the strongest "
+        f"weight of the trained head{others((last, cell))}.",
         picture=side_by_side(pictures),
         below=unread(traces),
         check=check_of(chosen),
@@ -65,8 +72,8 @@ def untrained(look: Look) -> Panel:
 def two_runs(look: Look) -> Panel:
     """Two trainings: their curves in one picture, and a head of each under one slider."""
     sides = {
-        "left": choose_training(first=look.request.model),
-        "right": choose_training("-right", first="stories"),
+        "left": choose_training(first=look.request.model, shuffles=False),
+        "right": choose_training("-right", first="stories", shuffles=False),
     }
     runs = {f"{one.title} ({side})": one for side, one in sides.items() if one is not None}
     if len(runs) < 2:

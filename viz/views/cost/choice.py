@@ -130,8 +130,9 @@ def choose_sizes(look: Look) -> tuple[ChosenSizes, bool]:
         numbers = _linked(given) if opened is None else given
     keys = [f"cost-{label.lower()}" for label in FIELDS]
     for key, number in zip(keys, numbers, strict=True):
-        if opened != basis or key not in state:  # it was away
-            state[key] = number if key == _LENGTH else f"{number}"
+        is_new = opened != basis or key not in state  # it was away
+        # Set in every run: a box in a closed popover hears of its number only when it is opened.
+        state[key] = (number if key == _LENGTH else f"{number}") if is_new else state[key]
     lengths = sorted({*LENGTHS, given[1], state[_LENGTH]})
     length = st.select_slider("Length n", lengths, format_func="{:,}".format, key=_LENGTH)
     with st.popover("Other sizes"):

@@ -105,17 +105,17 @@ def _compared(length: int, width: int, heads: int) -> str:
     """Which holds more numbers, and from which length on it is the tables."""
     tables, vectors = heads * length**2, length * width
     words = (
-        f"In one layer the vectors of {counted(length, 'token')} hold {vectors:,} numbers, the weights of "
-        f"{counted(heads, 'head')} {tables:,}"
+        f"In one layer the vectors of {counted(length, 'token')} hold {vectors:,} numbers, the attention "
+        f"weights of {counted(heads, 'head')} {tables:,}"
     )
     if tables > vectors:
         return (
             f"{words}, **{tables / vectors:,.1f} times** as many. Twice the length doubles the vectors and "
-            "makes four times as many weights."
+            "makes four times as many attention weights."
         )
     return (
-        f"{words}. Move the length: from **{width // heads + 1} tokens** on the weights hold more: they grow "
-        "with n², the vectors with n."
+        f"{words}. Move the length: from **{width // heads + 1} tokens** on the attention weights hold more: "
+        "they grow with n², the vectors with n."
     )
 
 
@@ -223,7 +223,7 @@ _PARAMETERS = {
 
 
 def _parameters(look: Look, sizes: ChosenSizes, *, own: bool) -> CostMeasure:
-    """The weights by part, and what tying and biases change."""
+    """The parameters by part, and what tying and biases change."""
     config, runs = sizes.config, own and look.model.runs
     parts = parameter_parts(config) | (look.model.module.extra_parameters() if runs else {})
     total = sum(parts.values())
@@ -311,13 +311,13 @@ FLOP_UNITS: Units = (
 
 
 def _memory(sizes: ChosenSizes, width: int) -> CostMeasure:
-    """Weights, results, attention matrices, key–value cache. width: bytes of a number."""
+    """Parameters, results, attention matrices, key–value cache. width: bytes of a number."""
     config, needed = sizes.config, memory(sizes.config, sizes.lengths)
     twice = resized(sizes, 2 * sizes.lengths.tokens)
     rows = {
         "Attention matrices": (needed.matrices, WEIGHT),
         "Other results": (needed.activations, FEED_FORWARD),
-        "Weights": (needed.weights, MASKED),
+        "Parameters": (needed.weights, MASKED),
         "Key–value cache": (needed.cache, KEY),
     }
     rows = {name: row for name, row in rows.items() if row[0]}
@@ -345,7 +345,7 @@ def _memory(sizes: ChosenSizes, width: int) -> CostMeasure:
     lines = [
         GrowthLine("attention matrices: n²", WEIGHT, width * parts.quadratic),
         GrowthLine("other results: n", FEED_FORWARD, 0, width * parts.linear),
-        GrowthLine("weights: the same", MASKED, 0, 0, width * needed.weights),
+        GrowthLine("parameters: the same", MASKED, 0, 0, width * needed.weights),
     ]
     if needed.cache:
         cache = growth(lambda lengths: memory(config, lengths).cache, batch).linear
@@ -387,7 +387,7 @@ def doubled(once: Memory, twice: Memory) -> str:
     grown = {
         "the matrices": twice.matrices / once.matrices,
         "the other results": twice.activations / once.activations,
-        "the weights": twice.weights / once.weights,
+        "the parameters": twice.weights / once.weights,
     }
     said = ", ".join(f"{name} × {ratio:.4g}" for name, ratio in grown.items())
     return f"Double the length: {said}."

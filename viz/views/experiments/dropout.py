@@ -35,7 +35,6 @@ from viz.figures.heatmap import Axis, fitted_scale, heatmap
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
-from viz.shell.controls import choose_layer_and_head
 from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
@@ -180,7 +179,7 @@ def _strongest(
 
 
 def _on_weights(look: Look, draw: Draw) -> Panel:
-    attention, head = choose_layer_and_head(look.trace, look.model.attention_names)
+    attention, head = look.attention, look.head
     weights = attention.weights(head)
     after = head_dropped(attention, head, draw.rate, draw.seed)
     blocked = None if attention.mask is None else ~attention.mask

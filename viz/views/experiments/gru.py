@@ -39,7 +39,7 @@ def gru() -> Panel:
     start = stop = 0
     if count > 1:
         start, stop = st.slider(
-            "Two tokens, by position", 0, count - 1, (0, count - 1), key=f"{RECURRENT}-ends"
+            "Two tokens", 0, count - 1, (0, count - 1), key=f"{RECURRENT}-ends", width=280
         )
     apart = stop - start
     gradients = {each.network.name: each.gradient for each in both.both}

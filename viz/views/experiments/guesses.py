@@ -91,17 +91,19 @@ def _of_sureness(look: TriedRun, change: Intervention, answered: bool, how: str)
     changed = _changed(look, change)
     after = losses(changed)
     now = np.exp(-after)
-    most = _named(tokens[1:], np.abs(now - sure))
+    differs = [fixed(was, 2) != fixed(is_now, 2) for was, is_now in zip(sure, now, strict=True)]
+    most = int((np.abs(now - sure) * (differs if any(differs) else 1)).argmax())
     moved = fixed(before.mean(), 2), fixed(after.mean(), 2)
     words = (
         f"{plain(look.title)} is {'surer' if now[most] > sure[most] else 'less sure'} of "
-        f"{_token(tokens[most + 1])} {how}: {fixed(sure[most], 2)} before, {fixed(now[most], 2)} now."
+        f"{_named(tokens, most + 1)} {how}: {fixed(sure[most], 2)} before, {fixed(now[most], 2)} now."
     )
-    if max(map(float, np.abs(now - sure))) < 0.005:
+    way = _way(before.mean(), after.mean())
+    if not any(differs):
         words = f"No word’s probability changes in its first two decimals {how}."
-    verdict = TrialResult(
-        _way(before.mean(), after.mean()), moved, "nats per token, the mean loss", words
-    )
+    elif way == (0 if now[most] > sure[most] else 2):  # the other way than this word's
+        words = f"{words[:-1]}; over all words the loss {('rises', '', 'falls')[way]} all the same."
+    verdict = TrialResult(way, moved, "nats per token, the mean loss", words)
     panel = Panel(
         "experiment-sureness-changed",
         picture=partial(
@@ -132,13 +134,13 @@ def _predicted(look: TriedRun) -> tuple[list[str], np.ndarray]:
 
 def _sureness(look: TriedRun, tokens: list[str], sure: np.ndarray) -> Panel:
     """The unchanged run."""
-    top, low = _named(tokens[1:], sure), _named(tokens[1:], -sure)
+    top, low = int(sure.argmax()), int(sure.argmin())
     return Panel(
         "experiment-sureness",
         look_for=f"How sure {plain(look.title)} is of each word, unchanged: most of "
-        f"{_token(tokens[top + 1])} ({fixed(sure[top], 2)}), least of {_token(tokens[low + 1])} "
+        f"{_named(tokens, top + 1)} ({fixed(sure[top], 2)}), least of {_named(tokens, low + 1)} "
         f"({fixed(sure[low], 2)}).",
-        picture=partial(moving_bars, _labels(tokens[1:]), sure.tolist(), unit=_SURE),
+        picture=partial(moving_bars, _labels(tokens[1:]), sure.tolist(), unit=_SURE, most=top),
         beside=[
             Formula(LOSS),
             f"The loss of this sentence is **{fixed(-np.log(sure).mean(), 2)}** nats per token.",
@@ -246,11 +248,24 @@ def no_scaling(look: TriedRun, answered: bool) -> Trial:
         _way(even, evenly),
         moved,
         "nats, the mean entropy of all rows of all heads",
-        f"The largest weight of a row was {fixed(most, 2)} on average and is {fixed(largest, 2)}.",
+        f"The largest weight of a row was {fixed(most, 2)} on average and is {fixed(largest, 2)}. "
+        f"{_of_head(own, changed.find(own.name), head)}",
     )
     pair = {"unchanged": own, "not divided": changed.find(own.name)}
     panel = _map(look, pair, head, "", [Formula(ENTROPY)], changed)
     return Trial(panel, change, verdict)
+
+
+def _of_head(before: Attention, after: Attention, head: int) -> str:
+    """The same of the head that is drawn, which may go the other way than most."""
+    was, now = (
+        float((rows := row_statistics(one)).entropy[head][~rows.empty[head]].mean())
+        for one in (before, after)
+    )
+    name = head_label((before.name, head))
+    return (
+        f"In {name} alone, drawn here, the mean entropy was {fixed(was, 2)} and is {fixed(now, 2)}."
+    )
 
 
 def _spread(trace: Trace) -> tuple[float, float]:
@@ -281,6 +296,7 @@ def row_without_keys(look: TriedRun, answered: bool) -> Trial:
             f"The row of {token} in {name}: its weights sum to {fixed(float(weights.sum()), 2)}. All its "
             "keys will be masked, and the softmax has nothing left to share out.",
             [Formula(EMPTY_ROW)],
+            row=row,
         )
         return Trial(panel, change)
     changed = _changed(look, change)
@@ -304,6 +320,7 @@ def row_without_keys(look: TriedRun, answered: bool) -> Trial:
         "",
         [Formula(EMPTY_ROW)],
         changed,
+        row,
     )
     return Trial(panel, change, verdict)
 
@@ -326,6 +343,7 @@ def no_sinks(look: TriedRun, answered: bool) -> Trial:
             f"In {name} a sink joins each row of the softmax and reads nothing. The weights of {token} sum "
             f"to only {fixed(float(before[least].sum()), 2)}.",
             [Formula(SINK)],
+            row=least,
         )
         return Trial(panel, change)
     changed = _changed(look, change)
@@ -340,7 +358,7 @@ def no_sinks(look: TriedRun, answered: bool) -> Trial:
         + ("." if by_one else f" or more, up to {fixed(float(factors.max()), 2)} times.")
     )
     pair = {"unchanged": own, "without sinks": after}
-    panel = _map(look, pair, head, "", [Formula(SINK)], changed)
+    panel = _map(look, pair, head, "", [Formula(SINK)], changed, least)
     return Trial(panel, change, TrialResult(right, moved, "the sum of this row’s weights", words))
 
 
@@ -361,8 +379,9 @@ def _map(
     words: str,
     beside: Sequence[Part],
     changed: Trace | None = None,
+    row: int | None = None,
 ) -> Panel:
-    """The weights of one head in each run."""
+    """The weights of one head in each run. row: the query that the words name."""
     first = next(iter(maps.values()))
     tokens = [token.text for token in look.trace.queries_of(first)]
     shown = {f"{head_label((first.name, head))}, {name}": one for name, one in maps.items()}
@@ -375,7 +394,7 @@ def _map(
     return Panel(
         f"experiment-map-{len(maps)}",
         look_for=words,
-        picture=panels(values, tokens=tokens, quantity="weight", blocked=masks),
+        picture=panels(values, tokens=tokens, quantity="weight", blocked=masks, row=row),
         beside=beside,
         check=_check(look.trace, *([] if changed is None else [changed])),
         table=Table({"query": numbered_labels(tokens)} | largest),
@@ -398,12 +417,14 @@ def no_positions(look: TriedRun, answered: bool) -> Trial:
         Caption(f"The other order: “{plain(other)}”. Compared: the last state of each token."),
     ]
     if not answered:
-        most = _named(tokens, apart)
+        most = int(apart.argmax())
         panel = Panel(
             "experiment-orders",
             look_for="Two words change places. How far does the vector of each token move? Most that of "
             f"{_token(tokens[most], most)}: by {fixed(apart[most], 2)} of its length.",
-            picture=partial(moving_bars, _labels(tokens), apart.tolist(), unit=unit, end=None),
+            picture=partial(
+                moving_bars, _labels(tokens), apart.tolist(), unit=unit, end=None, most=most
+            ),
             beside=beside,
             check=_check(look.trace),
             table=Table({"token": numbered_labels(tokens), unit: apart}),
@@ -498,7 +519,9 @@ def sliding_window(look: TriedRun, answered: bool) -> Trial:
         (fixed(full, 2), fixed(shown, 2)),
         f"nats per token, the mean loss with {counted(found, 'token')} instead of {len(tokens)}",
         f"With {counted(found, 'token')}, itself included, the mean loss is as low as with all, up "
-        f"to {AS_GOOD} nats.",
+        f"to {AS_GOOD} nats."
+        if found in widths
+        else f"With any fewer tokens that were tried the mean loss is more than {AS_GOOD} nats higher.",
     )
     names = [f"reads {counted(width, 'token')}" for width in (*widths, len(tokens))]
     panel = Panel(
@@ -532,10 +555,10 @@ def _token(text: str, position: int | None = None) -> str:
     return words if any(map(str.isalnum, text)) else f"“{words}”"
 
 
-def _named(tokens: Sequence[str], values: np.ndarray) -> int:
-    """Where the largest value is, among words: a full stop in a sentence reads as its end."""
-    words = [at for at, token in enumerate(tokens) if any(map(str.isalnum, token))]
-    return max(words or range(len(tokens)), key=lambda at: float(values[at]))
+def _named(tokens: Sequence[str], position: int) -> str:
+    """A token in a sentence, with its position where there are more of it."""
+    text = tokens[position]
+    return _token(text, position if tokens.count(text) > 1 else None)
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:

@@ -29,7 +29,7 @@ def padded_pair(look: Look) -> Panel:
     """The shorter sentence of the two: its weights with padding masked and not, or its masks."""
     words = look.request.text.split()
     text = st.text_input(
-        "Second sentence of the batch",
+        "Second sentence",
         max_chars=TEXT_LIMIT,
         **second_text("experiment-batch-text", " ".join(words[: max(len(words) // 2, 1)])),
     )

@@ -31,7 +31,7 @@ from model.trace.unproven import NotShownError
 from model.training.micro_stories import WORDS
 from viz.elements.one_of import one_listed, one_of, open_one
 from viz.figures.head_tiles import patch_map_figure
-from viz.figures.heatmap import Axis
+from viz.figures.heatmap import Axis, framed
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
@@ -69,7 +69,7 @@ KINDS: dict[str, PatchMapKind] = {
     "Feed-forwards": "feed_forward",
     "Path to the chosen head": "path",
 }
-LOW = 360  # pixels of a map of few layers
+LOW = 440  # pixels of a map of few layers
 ANSWERS = 6  # likeliest next tokens of each run that are offered
 
 
@@ -106,7 +106,7 @@ def patch(look: Look) -> Panel:
         )
     put_in = current().intervention.patch
     other = st.text_input(
-        "Sentence B, of as many tokens",
+        "Sentence B",
         max_chars=TEXT_LIMIT,
         **second_text(
             "experiment-patch-text",
@@ -269,7 +269,7 @@ def _map(
     names = ["" if spot is None else spot_name(spot, traces[0]) for spot in spots]
     put = [None if spot is None else part_of(spot, kind) for spot in spots]
     put_in = current().intervention.patch
-    framed = put_in.parts if put_in is not None and put_in.text == other else frozenset()
+    parts_in = put_in.parts if put_in is not None and put_in.text == other else frozenset()
     limit = max(float(np.nanmax(np.abs(maps[one]), initial=0)) for one in maps if one != APART)
     figure = patch_map_figure(
         maps[shown],
@@ -288,10 +288,13 @@ def _map(
             + ("not run yet" if np.isnan(value) else signed(f"{value:+.3f}"))
             for name, value in zip(names, maps[shown].ravel(), strict=True)
         ],
-        chosen=[divmod(at, widest) for at, part in enumerate(put) if part in framed],
+        chosen=[divmod(at, widest) for at, part in enumerate(put) if part in parts_in],
         limit=limit or 1.0,
     )
     figure.update_layout(height=max(figure.layout.height, LOW))
+    if np.isfinite(exact).any():  # what the sentence names
+        row, column = divmod(_largest(exact), widest)
+        framed(figure, [row], [column])
     start, end = (signed(f"{answer:.3f}") for answer in patches.answers)
     remark = (
         f"d is {start} in run A and {end} in run B. Parts can do the same work twice, or only together, so "
@@ -306,7 +309,7 @@ def _map(
         f"experiment-patch-{kind}",
         look_for=_farthest(look, asked, exact, names),
         picture=figure,
-        chosen=hash((asked, maps[shown].tobytes(), framed)),
+        chosen=hash((asked, maps[shown].tobytes(), parts_in)),
         clicked=None if kind == "path" else lambda point: put_part(look, other, put[point]),
         beside=remarks,
         table=Table({"part": names, **columns}),
@@ -339,6 +342,10 @@ def _columns(row: Sequence[Spot], trace: Trace) -> Axis:
     return Axis("token", [token.text for token in trace.tokens_of(Place.named(row[0].name).stack)])
 
 
+def _largest(shares: Wide) -> int:
+    return int(np.nanargmax(np.abs(shares)))
+
+
 def _farthest(look: Look, asked: MapRequest, shares: Wide, names: Sequence[str]) -> str:
     """What there is to see: the two answers, and the part that moves the answer farthest."""
     first, second = (bold_token(token.text) for token in look.model.tokenizer.named(asked.answer))
@@ -348,7 +355,7 @@ def _farthest(look: Look, asked: MapRequest, shares: Wide, names: Sequence[str])
     )
     if not np.isfinite(shares).any():
         return sentence
-    at = int(np.nanargmax(np.abs(shares)))
+    at = _largest(shares)
     share = shares.ravel()[at]
     way = f"{abs(share):.0%} of the way" + ", in the other direction" * bool(share < 0)
     return f"{sentence} **{plain(names[at])}** moves the answer farthest: {way}."

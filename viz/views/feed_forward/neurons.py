@@ -21,17 +21,19 @@ from model.nn.places import Place
 from model.trace.records import ExpertsRecord, FeedForwardRecord
 from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed
+from viz.figures.chart import frame
 from viz.figures.curves import (
     curve_over_values,
     points_on_the_curve,
 )
 from viz.figures.heatmap import Axis
-from viz.figures.vectors import MARKED, ColourEnd, colour_end, token_rows
+from viz.figures.vectors import ColourEnd, colour_end, token_rows
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.names import sublayer_name
-from viz.notation.numbers import counted, difference, signed
-from viz.shell.controls import HINT, LISTED
+from viz.notation.numbers import difference, signed
+from viz.notation.theme import INK
+from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
@@ -68,60 +70,78 @@ def tokens_of(look: Look, record: FeedForwardRecord | ExpertsRecord) -> list[str
     return [token.text for token in look.trace.tokens_of(Place.named(record.name).stack)]
 
 
-def _choose(key: str, token: int) -> None:
-    st.session_state[key] = token
+def _choose(key: str, columns: int, cell: int) -> None:
+    """Takes the token of a clicked cell of so many columns."""
+    st.session_state[key] = cell // columns
 
 
 def neurons(look: Look) -> Panel:
     """Token × strongest neurons of one layer. It opens on a token with a neuron that the activation bends."""
     record, config = choose_neurons(look), look.model.config
     tokens, count = tokens_of(look, record), record.hidden.shape[1]
-    listed, statistics = strongest(record.hidden, SHOWN), neuron_statistics(record)
-    bent = bends(config.activation, record.before[:, listed])
-    peak, loudest = statistics.peak
-    first = int(bent.max(1).argmax()) if bent.max() > BENT else peak
+    listed = strongest(record.hidden, SHOWN)
+    values, bent = record.hidden[:, listed], bends(config.activation, record.before[:, listed])
+    rows = bent if bent.max() > BENT else np.abs(values)
+    first = int(rows.max(1).argmax())
     token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, first=first)
-    values = record.hidden[:, listed]
-    largest = int(np.abs(record.hidden[token]).argmax())
-    told = {f"{bold_token(tokens[token])}, largest: neuron": largest}
+    framed = {"largest": int(np.abs(values[token]).argmax())}
     if bent[token].max() > BENT:
-        told["Bent most by the curve: neuron"] = int(listed[bent[token].argmax()])
+        framed["bent most by the curve"] = int(bent[token].argmax())
+    shown = [
+        (neuron, float(record.before[token, neuron]), float(record.hidden[token, neuron]))
+        for neuron in map(int, listed[[*framed.values()]])
+    ]
     in_numbers: list[Part] = []
-    for words, neuron in told.items():
-        before, hidden = (float(each[token, neuron]) for each in (record.before, record.hidden))
+    for words, (neuron, before, hidden) in zip(framed, shown, strict=True):
         equation = formulas.activation_in_numbers(config.activation, before, hidden)
-        in_numbers += [f"{words} {neuron}", Formula(equation)]
-    points = {f"neuron {n}": float(record.before[token, n]) for n in dict.fromkeys(told.values())}
+        in_numbers += [f"Neuron {neuron}, {words}", Formula(equation)]
+    points = {f"neuron {neuron}": before for neuron, before, _ in shown}
     curve = points_on_the_curve(CURVES[config.activation], points)
     rule = f"the {len(listed)} strongest of {count:,} neurons"
+    picture = token_rows(
+        values,
+        tokens=tokens,
+        columns=Axis(rule, [str(n) for n in listed], tokens=False),
+        quantity="stream",
+        end=colour_end(values),
+        chosen=token,
+    )
+    for column in framed.values():
+        frame(picture, (column - 0.5, column + 0.5, token - 0.5, token + 0.5), INK, 3)
     check = _check(config.activation, record)
     return Panel(
         "feed-forward-neurons",
-        look_for=f"The strongest is neuron {loudest}, with {signed(f'{statistics.peak_value:.2f}')} on token "
-        f"{peak} {bold_token(tokens[peak])}. The mean |activation| of all {count:,} neurons and "
-        f"{counted(len(tokens), 'token')} is {statistics.mean_size:.3f}.",
-        picture=token_rows(
-            values,
-            tokens=tokens,
-            columns=Axis(rule, [str(n) for n in listed], tokens=False),
-            quantity="stream",
-            end=colour_end(values),
-            chosen=token,
-        ),
-        clicked=partial(_choose, TOKEN),
+        look_for=_look_for(bold_token(tokens[token]), shown, gated=config.is_gated),
+        picture=picture,
+        clicked=partial(_choose, TOKEN, len(listed)),
         chosen=token,
         beside=[
             Formula(formulas.feed_forward(config)),
             Panel("feed-forward-bend", picture=curve),
             *in_numbers,
         ],
-        below=[*([Caption(HINT)] if len(tokens) <= MARKED else []), *_gated(check)],
+        below=_gated(check),
         check=check,
         table=Table(
             {"token": numbered_labels(tokens)}
             | {f"neuron {n}": record.hidden[:, n] for n in listed}
         ),
     )
+
+
+def _look_for(name: str, neurons: Sequence[tuple[int, float, float]], *, gated: bool) -> str:
+    """What the framed cells of a row show.
+
+    neurons: the number and the values before and after, of the largest one and, where the activation bends
+    one, of that which it bends most. gated: whether what comes after is multiplied by another number.
+    """
+    (largest, _, value), *bent = neurons
+    words = f"In the row of {name}, neuron {largest} is largest: {signed(f'{value:.2f}')}."
+    for neuron, before, hidden in bent:
+        words += f" The curve bends neuron {neuron} most"
+        goes, comes = signed(f"{before:.2f}"), signed(f"{hidden:.2f}")
+        words += "." if gated else f": {goes} goes in, {comes} comes out."
+    return words
 
 
 def _check(activation: Activation, record: FeedForwardRecord) -> Check | None:
@@ -207,17 +227,16 @@ def experts(look: Look) -> Panel:
             tokens=tokens,
             columns=Axis("expert", list(map(str, range(len(read)))), tokens=False),
             quantity="weight" if within else "stream",
-            end=ColourEnd(1.0, 0, shares.size, signed=False) if within else colour_end(shares),
+            end=ColourEnd(1.0, 0, shares.size) if within else colour_end(shares),
             chosen=token,
         ),
-        clicked=partial(_choose, EXPERTS_TOKEN),
+        clicked=partial(_choose, EXPERTS_TOKEN, len(read)),
         chosen=token,
         beside=[
             Formula(_EXPERTS),
             f"Token {token} {bold_token(tokens[token])} goes to {goes_to}.",
             Caption(_rule(record)),
         ],
-        below=[Caption(HINT)] if len(tokens) <= MARKED else (),
         table=Table(columns),
     )
 

@@ -5,7 +5,6 @@ import html
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
@@ -19,7 +18,6 @@ from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.cells import lens_table
-from viz.figures.heatmap import STRONG
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.names import state_names
@@ -28,9 +26,6 @@ from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
-
-if TYPE_CHECKING:
-    pass
 
 WHOSE = ("The mean of all tokens", "Every token")  # then each token alone
 SHARES = ("the token shown", "the final token")
@@ -127,7 +122,7 @@ def lens_rows(
         cells = []
         for column, (text, final, share) in enumerate(zip(row, predicted[-1], given, strict=True)):
             is_first = at == found and column == len(tokens) - 1
-            look = f"{'strong' if share > STRONG else ''} {'first' if is_first else ''}".strip()
+            look = "first" if is_first else ""
             said = html.escape(token_label(text, LISTED))
             word = f"<b>{said}</b>" if text == final else said
             cells.append(

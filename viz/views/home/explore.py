@@ -35,14 +35,15 @@ def explore(look: Look) -> None:
     left, right = st.columns([5, 2], gap="medium")
     with right:
         expected = st.container(gap="xxsmall", key="outcome")
-        with st.container(gap="xxsmall", key="hero-switches"):
+        with st.container(gap="xxsmall"):
             with st.container(
                 horizontal=True, vertical_alignment="center", gap="small", key="what-if"
             ):
                 st.markdown("**What if …**", width="content")
                 undo_button()
-            choose_parts(look)
-            ways_on = st.container()
+            with st.container(gap="xxsmall", key="hero-switches"):
+                choose_parts(look)
+            ways_on = st.container(key="hero-onward")
         heads = st.container(key="hero-heads")
         real_model()
     switched = page.switched(look)
@@ -71,7 +72,7 @@ def _picture(look: Look, detail: Detail, cell: ScoreCell | None) -> None:
     """
     if not still_asked(look) or current().detail != detail:
         st.rerun()
-    page.explored(look, layers=True, hero=hero_of(look))
+    page.explored(look, hero_of(look))
     frame().follow_head()
     if cell is not None and cell != cell_of(look):
         st.rerun()

@@ -106,8 +106,8 @@ def outcome(look: Look, hero: Hero) -> None:
         same = ": as before"
     last = html.escape(token_label(look.trace.tokens_of("decoder")[-1].text))
     st.html(
-        f'<table class="outcome"><caption>Next after <code>{last}</code>{same}</caption>'
-        f"<tbody>{''.join(row.written() for row in rows)}</tbody></table>"
+        f'<table class="outcome"><caption>Next after <code>{last}</code><span>, probability</span>'
+        f"{same}</caption><tbody>{''.join(row.written() for row in rows)}</tbody></table>"
     )
 
 

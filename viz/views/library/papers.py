@@ -28,6 +28,7 @@ from model.papers.stored import has_stored, stored_results
 from model.run.weights_hash import weights_hash
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
+from viz.notation.numbers import signed
 from viz.shell.background import AT_FIRST, SECONDS, Passes, PassesOf
 from viz.shell.panel import Check, Panel, Table
 from viz.state import url
@@ -253,17 +254,42 @@ def _card(name: str, claim: PaperClaim, answers: Mapping[str, PaperResult]) -> s
 
 
 def _pair(result: PaperResult) -> str:
-    """HTML: figure and control as bars, the longer one as long as there is room; or why there are none."""
+    """HTML: figure and control as bars on one scale from 0, which reaches 1 or −1 at least, and why the claim
+    does not hold; or why there are none."""
     if result.figure is None or result.control is None:
         return f'<p class="reason">{html.escape(result.reason)}</p>'
     pair = {"Here": result.figure, "Control": result.control}
-    largest = max(*(one.value for one in pair.values()), 1e-9)
+    values = [one.value for one in pair.values()]
+    end = max(1.0, *map(abs, values))
+    low = -end if min(values) < 0 else 0.0
+    high = 0.0 if low and max(values) <= 0 else end
     rows = "".join(
-        f'<dt>{label}</dt><dd><i style="width:{100 * max(one.value, 0) / largest:.1f}%"></i>'
+        f'<dt>{label}</dt><dd><span class="bar"><i style="left:{_share(min(one.value, 0), low, high)};'
+        f'width:{_share(low + abs(one.value), low, high)}"></i>'
+        f'<u style="left:{_share(0, low, high)}"></u></span>'
         f"<b>{html.escape(brief(one.value))}</b> {html.escape(one.unit)}</dd>"
         for label, one in pair.items()
     )
-    return f"<dl>{rows}</dl>"
+    ends = "".join(
+        f"<span>{brief(at) if at % 1 else signed(f'{at:,.0f}')}</span>" for at in (low, high)
+    )
+    return f'<dl>{rows}<dd class="ends">{ends}</dd></dl>{_missed(result)}'
+
+
+def _share(at: float, low: float, high: float) -> str:
+    """Where a number lies on a scale, in CSS."""
+    return f"{100 * (at - low) / (high - low):.1f}%"
+
+
+def _missed(result: PaperResult) -> str:
+    """HTML: under a claim that does not hold, what it would take."""
+    if result.verdict != HOLDS_NOT or result.figure is None or result.control is None:
+        return ""
+    rule = claims()[result.name].rule
+    missed = rule.unmet(result.figure.value, result.control.value) or [
+        f"at least {rule.errors:g} standard errors away from the control"
+    ]
+    return f'<p class="missed">✗ It would have to be {html.escape(" and ".join(missed))}.</p>'
 
 
 def _table(known: Sequence[PaperResult]) -> Table | None:

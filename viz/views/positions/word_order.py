@@ -1,6 +1,7 @@
 """Lion kills tiger, tiger kills lion: the live model with positions on and off."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import streamlit as st
@@ -11,21 +12,23 @@ from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.serving.engine import Request
 from model.trace.unproven import NotShownError
-from viz.figures.vectors import DIMENSIONS, PAIRS, colour_end, order_differences
+from viz.figures.heatmap import Axis, fitted_scale, heatmap, numbers_in_cells
 from viz.notation.labels import token_label
+from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import difference
 from viz.shell.panel import Caption, Formula, Panel, Table
+from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
 
 WordPair = tuple[str, str]
-PAIRS_OF_SENTENCES: tuple[WordPair, ...] = (
+OTHERS: tuple[WordPair, ...] = (  # where no two words of the visitor's sentence can change places
     ("Lion kills tiger", "Tiger kills lion"),
     ("lion chased tiger", "tiger chased lion"),
 )
-TEXT_LIMIT = 500  # characters of one of these sentences
-WORDS = 6  # of the visitor's sentence, where the model knows no lion
+WORDS = 12  # at the beginning of the sentence: two of them change places
+DRAWN = 16  # tokens
 EQUAL = 1e-4  # of the largest value: rounding stays far below, and what positions do far above
-ON, OFF, LIFTED = "Positions on", "Positions off", "Off, mask lifted"
+ON, OFF, LIFTED = "with<br>positions", "without<br>", "without,<br>no mask"
 INTERVENTIONS = {
     ON: Intervention(),
     OFF: Intervention(positions=False, bias=False),
@@ -34,7 +37,7 @@ INTERVENTIONS = {
 
 
 def word_order(look: Look) -> Panel:
-    """Two sentences of the same words; how far each word's vectors lie apart, each way."""
+    """The sentence and the same words in another order; how far each token's vectors lie apart, each way."""
     typed = _sentences(look)
     texts = _as_fed(look.model, typed)
     ways = (ON, OFF, LIFTED) if look.trace.source == "decoder" else (ON, OFF)
@@ -45,81 +48,92 @@ def word_order(look: Look) -> Panel:
     except ValueError as refusal:
         raise NotShownError(f"These two sentences cannot be compared. {refusal}") from refusal
     tokens = [token.text for token in traced(_request(look, texts[0], ON)).tokens]
-    apart = {_size(way, run): run.second - run.first for way, run in runs.items()}
-    spaced = (
-        "Both are read with a space in front, because a word at the very beginning would be a "
-        "different token."
+    apart = {way.replace("<br>", " ").strip(): run.differences for way, run in runs.items()}
+    values = np.stack(list(apart.values()), 1)[:DRAWN]
+    picture = heatmap(
+        values,
+        rows=Axis("", tokens[:DRAWN]),
+        columns=Axis("", list(apart), tokens=False),
+        quantity="difference",
+        words=numbers_in_cells(values, 2),
     )
-    columns: dict[str, object] = {"token": list(map(token_label, tokens))}
-    columns |= {f"{way}, largest difference": run.differences for way, run in runs.items()}
+    picture.layout.xaxis.autotickangles = [0]
+    picture.layout.xaxis.ticktext = [f"<b>{way}</b><br>{_size(runs[way])}" for way in runs]
     return Panel(
         "positions-word-order",
-        look_for=_look_for(runs),
-        picture=order_differences(
-            apart, texts=tokens, end=colour_end(np.vstack(list(apart.values())))
-        ),
+        look_for=_look_for(runs, tokens),
+        picture=fitted_scale(picture, "difference", 0),
         beside=[
             Formula(r"f(P X) = P\, f(X)"),
             Caption(
                 "P puts the tokens in another order. A function with this property ignores the order."
             ),
             Caption(_why(look, runs)),
-            *([Caption(spaced)] if texts != typed else []),
-            Caption(_drawn(runs[ON].first.shape[1], tokens)),
+            Caption(_read(typed, texts, look.request.text, len(tokens))),
         ],
-        table=Table(columns, index="position", decimals=8),
+        table=Table(
+            {"token": list(map(token_label, tokens)), **apart}, index="position", decimals=8
+        ),
     )
 
 
-def _size(way: str, run: Reordered) -> str:
-    size, equal = f"{run.largest:.2f}", "different"
-    if _is_equal(run):
-        size, equal = difference(run.largest), "equal"
-    return f"{way}: up to {size}, {equal}"
+def _size(run: Reordered) -> str:
+    return f"max {difference(run.largest) if _is_equal(run) else f'{run.largest:.2f}'}"
 
 
-def _look_for(runs: dict[str, Reordered]) -> str:
+def _look_for(runs: dict[str, Reordered], tokens: list[str]) -> str:
     """What these two runs show, each way."""
     on, off, last = (_is_equal(runs[way]) for way in (ON, OFF, list(runs)[-1]))
     if on or not last:
         return "The largest differences show in which case the model tells the two sentences apart."
+    most = int(runs[ON].differences.argmax())
+    differs = f"With positions {bold_token(tokens[most])} differs most, by {runs[ON].largest:.2f}."
     if LIFTED in runs and not off:
         return (
-            "Without positions this model still tells the two sentences apart: its causal mask "
-            "shows each token only the earlier ones, and this carries the order. Lift the mask "
-            "too, and the pairs of rows become equal."
+            f"{differs} Without them the model still tells the two sentences apart: its causal mask shows "
+            "each token only the earlier ones. Lift the mask too, and all that is left is rounding."
         )
-    return (
-        "Without positions the two rows of a word are equal: who does what to whom is lost. "
-        "With positions they differ."
+    return f"{differs} Without them all that is left is rounding: who does what to whom is lost."
+
+
+def _sentences(look: Look) -> WordPair:
+    """The visitor's sentence, and its words in another order as they are typed."""
+    first, default = _defaults(look)
+    other = st.text_input(
+        "Its words reordered",
+        default,
+        max_chars=TEXT_LIMIT,
+        width=400,
+        key=f"positions-reordered-{hash((default, look.model.name))}",
     )
+    return first, other
 
 
-def _sentences(look: Look) -> tuple[str, str]:
-    """Both sentences, as they are typed."""
-    defaults = _defaults(look)
-    names = ("First sentence", "Its words reordered")
-    one, other = (
-        st.text_input(
-            name,
-            default,
-            max_chars=TEXT_LIMIT,
-            width=240,
-            key=f"positions-{number}-{hash((default, look.model.name))}",
-        )
-        for number, (name, default) in enumerate(zip(names, defaults, strict=True))
-    )
-    return one, other
+def _defaults(look: Look) -> WordPair:
+    """The sentence with two words exchanged that are the same tokens in either place for this model: names
+    before others, then what stands there once, then long words; else a lion and a tiger."""
+    words = look.request.text.split(" ")
+    cores = [word.strip(".,;:!?\"'()") for word in words[:WORDS]]
 
+    def rank(pair: tuple[int, int]) -> tuple[bool, int, int, int]:
+        one, other = (cores[at] for at in pair)
+        again = cores.count(one) + cores.count(other)
+        return (one[:1] + other[:1]).isupper(), -again, len(one) + len(other), pair[1] - pair[0]
 
-def _defaults(look: Look) -> tuple[str, str]:
-    """A lion and a tiger that are the same tokens in either place for this model; else words of the
-    visitor's sentence, turned."""
-    for pair in PAIRS_OF_SENTENCES:
+    for one, other in sorted(combinations(range(len(cores)), 2), key=rank, reverse=True):
+        if not (cores[one] and cores[other]) or cores[one].lower() == cores[other].lower():
+            continue
+        turned = list(words)
+        turned[one] = words[one].replace(cores[one], cores[other])
+        turned[other] = words[other].replace(cores[other], cores[one])
+        pair = look.request.text, " ".join(turned)
         if _hold_the_same(look.model, _as_fed(look.model, pair)):
             return pair
-    words = look.request.text.split()[:WORDS]
-    return " ".join(words), " ".join(reversed(words))
+    for pair in OTHERS:
+        fed = _as_fed(look.model, pair)
+        if not any(map(look.model.new_words, fed)) and _hold_the_same(look.model, fed):
+            return pair
+    return look.request.text, " ".join(reversed(words))
 
 
 def _as_fed(model: Model, pair: WordPair) -> WordPair:
@@ -132,9 +146,7 @@ def _as_fed(model: Model, pair: WordPair) -> WordPair:
 
 
 def _hold_the_same(model: Model, pair: WordPair) -> bool:
-    """Whether a model knows both sentences, as the same tokens in some order."""
-    if any(map(model.new_words, pair)):
-        return False
+    """Whether a model reads both sentences, as the same tokens in some order."""
     try:
         same_tokens(*map(model.tokens, pair))
     except ValueError:
@@ -165,14 +177,16 @@ def _why(look: Look, runs: dict[str, Reordered]) -> str:
     return words
 
 
-def _drawn(width: int, tokens: list[str]) -> str:
-    """What a row is, and what of it is drawn."""
-    words = "A row: the token's last state in the second sentence minus that in the first."
-    if width > DIMENSIONS:
-        words += f" Drawn are the first {DIMENSIONS} of {width} dimensions."
-    if len(tokens) > PAIRS:
-        words += f" The picture shows the first {PAIRS} of {len(tokens)} tokens."
-    return words
+def _read(typed: WordPair, texts: WordPair, text: str, count: int) -> str:
+    """What is compared, and how. typed, texts: both sentences as they are written and as they are read; text:
+    the visitor's. count: tokens."""
+    words = "A number: the largest difference of a token's last state between the two sentences"
+    words += f", of the first {DRAWN} of {count} tokens." if count > DRAWN else "."
+    if typed[0] != text:
+        words = f"No two words of your sentence can change places, so “{typed[0]}” is read. {words}"
+    if texts != typed:
+        words += " Both are read with a space in front, so that a first word is the same token elsewhere."
+    return plain(words)
 
 
 def _is_equal(run: Reordered) -> bool:

@@ -160,7 +160,7 @@ def _table(run: Trace, steps: tuple[WritingStep, ...], bars: list[StepBars]) -> 
 def _saved(bars: StepBars, measure: str) -> str:
     """What the last step takes, with the cache and without one."""
     last = len(bars.values)
-    rows = "Each row is a step. Keys and values are computed for the new token alone (dark) and kept (pale)"
+    rows = "Each row is a step. Keys and values are computed for the new token; those before it are kept"
     if not bars.other:
         return f"{rows}: after step {last} they take {bars.values[-1]:,.0f} bytes."
     value, other, step = bars.values[-1], bars.other[-1], f"Step {last} takes"

@@ -46,9 +46,9 @@ _DEFAULTS = {
 TOP_K = (*range(1, 11), 20, 30, 40, 50, 100, 200, 500, 1_000, 0)  # 0: all tokens
 
 
-def sampling_controls() -> Sampling:
-    """The three controls in the order in which they apply; the link holds them."""
-    divisor = st.slider(
+def divisor_control() -> float:
+    """The temperature, by which logits are divided first; the link holds it."""
+    return st.slider(
         "Temperature",
         0.1,
         3.0,
@@ -58,6 +58,10 @@ def sampling_controls() -> Sampling:
         key="prediction-temperature",
         bind="query-params",
     )
+
+
+def cut_controls() -> tuple[int | None, float]:
+    """How many of the likeliest tokens stay, and how probable they must be together; the link holds both."""
     count = st.select_slider(
         "Top-k",
         TOP_K,
@@ -75,7 +79,7 @@ def sampling_controls() -> Sampling:
         key="prediction-top-p",
         bind="query-params",
     )
-    return Sampling(divisor, count or None, share)
+    return count or None, share
 
 
 def _offer_reset() -> None:
@@ -154,7 +158,9 @@ def next_token(look: Look) -> Panel:
         ].__getitem__,
         key=key,
     )
-    sampling = sampling_controls()
+    divisor = divisor_control()
+    with st.popover("Top-k, top-p"):
+        sampling = Sampling(divisor, *cut_controls())
     row = row_of(trace, prediction.after(position), sampling)
     ids = listed_ids(row)
     filled = st.session_state.get(_FILLED)

@@ -10,7 +10,6 @@ from model.analysis.attribution.relevance import Relevance, rank_correlation, re
 from model.trace.arrays import Wide
 from viz.elements.one_of import one_listed
 from viz.figures.heatmap import Axis, heatmap, numbers_in_cells
-from viz.figures.room import BELOW, SCALE
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import led_by, sign_of_sum, signed
@@ -105,8 +104,6 @@ def relevance(look: Look) -> Panel:
         f"<b>{kind.replace(' gradients', '<br>gradients')}</b><br>{how}"
         for kind, how in zip(kinds, ("measured", "estimate", "estimate"), strict=True)
     ]
-    figure.data[-1].colorbar.update(SCALE)
-    figure.layout.margin.b = BELOW
     logit = f"The logit of {bold_token(named[chosen].text)}"
     if rival:
         logit += f" minus that of {bold_token(named[others[rival - 1]].text)}"

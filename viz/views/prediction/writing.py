@@ -11,7 +11,7 @@ import streamlit as st
 
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.live_writing import Choice, Writing, live_writing
-from model.analysis.tokens.prediction import log_probabilities
+from model.analysis.tokens.prediction import Sampling, log_probabilities
 from model.serving.engine import Request
 from model.trace.arrays import Array
 from model.trace.records import Token
@@ -30,10 +30,11 @@ from viz.state.session import current
 from viz.views.prediction.next_token import (
     UNCHANGED,
     bars_of,
+    cut_controls,
+    divisor_control,
     in_words,
     listed_ids,
     row_of,
-    sampling_controls,
 )
 from viz.views.tokens.chat import offer_chat
 
@@ -56,7 +57,8 @@ def token_by_token(look: Look) -> Panel:
     count = tokens_to_write(look)
     text = writing(look, choice, count)
     if text is None:
-        return Panel("prediction-writing")
+        words = "Each step reads the whole text so far and adds one token."
+        return Panel("prediction-writing", look_for=words)
     run = traced(request_after(look, text.ids[:-1]))
     prediction = run.require_prediction()
     rows = prediction.rows(prediction.shape[0] - len(text.ids), prediction.shape[0])
@@ -124,7 +126,7 @@ def _least_sure(step: WrittenStep, number: int, *, drawn: bool) -> str:
     """Where the model was least sure of what it wrote."""
     (written, *rivals), (share, *others) = step.tokens, step.shares
     words = (
-        "Each column is a step: its dark foot is the probability of the token that was written. The model "
+        "Each column is a step: its foot is the probability of the token that was written. The model "
         f"was least sure in step {number}: it wrote {bold_token(written)} with {fixed(share, 2)}"
     )
     if not rivals or not others[0]:
@@ -198,7 +200,7 @@ def room_of(look: Look) -> int:
 def choice_of() -> Choice:
     """A token drawn with a seed under the reader's temperature, top-k and top-p."""
     with st.popover("Temperature, top-k, top-p"):
-        sampling = sampling_controls()
+        sampling = Sampling(divisor_control(), *cut_controls())
         seed = st.slider("Seed", 0, 99, key="prediction-seed", bind="query-params")
     return Choice(sampling, seed)
 

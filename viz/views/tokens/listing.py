@@ -28,16 +28,14 @@ from model.run.word_cuts import (
     SPELLED,
     CutStep,
     WordCut,
-    whole_gpt2,
     word_cut,
     words_of,
 )
-from model.trace.unproven import NotShownError
 from viz.elements.one_of import one_listed
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
-from viz.shell.panel import Caption, Check, Panel, Part, Table, refusals
+from viz.shell.panel import Caption, Check, Panel, Part, Table
 from viz.state.look import Look
 
 UNKNOWN = "[UNK]"  # of word pieces
@@ -62,7 +60,7 @@ def token_list(look: Look) -> Panel:
         "tokens-own",
         look_for=words,
         picture=partial(_draw, own, named, counts),
-        below=notes,
+        below=[*notes, _word_steps(look)],
         table=_table({look.title: own}),
     )
 
@@ -253,24 +251,25 @@ def _table(cuts: Mapping[str, Sequence[Piece]]) -> Table:
 # One word, step by step: byte pairs merged by rank, or the longest piece first.
 
 
-def word_steps(look: Look) -> Panel:
+def _word_steps(look: Look) -> Part:
     """The steps for a chosen word of the sentence."""
     tokenizer, text = look.model.tokenizer, look.request.text
-    own = bool(words_of(tokenizer, text))
-    if not own:
-        tokenizer = whole_gpt2()
     words = words_of(tokenizer, text)
     if not words:
-        raise NotShownError("There is no text here, so there is no word to cut.")
+        return Caption(plain(f"{look.title} {_other(look)}"))
     fitting = [len(word.encode()) * (len(word.encode()) <= LONGEST) for word in words]
     first = fitting.index(max(fitting))
     number = one_listed("Word", numbered_labels(words), "word-steps", first=first)
-    with refusals():
+    try:
         cut = word_cut(tokenizer, text, number)
-    whose: list[Part] = []
-    if not own:
-        whose.append(Caption(plain(f"{look.title} {_other(look)} This is GPT-2's tokenizer.")))
-    elif isinstance(tokenizer, GPT2Subset):
+    except ValueError as refusal:
+        return Caption(plain(str(refusal)))
+    word = bold_token(words[number])
+    if len(cut.steps[0].pieces) == len(cut.own) == 1:
+        return f"{word} is not cut: it is one token."
+    steps = _merges(cut) if cut.kind == "merges" else _longest(cut)
+    whose: list[Part] = [f"**How {word} is cut.** {steps}"]
+    if isinstance(tokenizer, GPT2Subset):
         whose.append(Caption(_kept(look.title, tokenizer, cut)))
     if not cut.agrees:
         result = " ".join(token_label(_text(piece)) for piece in cut.own)
@@ -279,9 +278,8 @@ def word_steps(look: Look) -> Panel:
     words_of_check = "Check: the last row is what the tokenizer itself makes of this word."
     return Panel(
         "word-steps",
-        look_for=_merges(cut) if cut.kind == "merges" else _longest(cut),
         picture=partial(st.html, _rows(cut.steps)),
-        below=whose,
+        beside=whose,
         check=Check(words_of_check, "the tokenizer's own tokens") if cut.agrees else None,
     )
 

@@ -109,11 +109,13 @@ def _open_here(opens: bool) -> None:
     st.session_state[_HERE] = opens
 
 
-def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
+def choose_training(
+    side: str = "", *, first: str = "", shuffles: bool = True
+) -> TrainedHead | None:
     """What the visitor chooses; None where a sentence on the page says why it cannot be read.
 
     side: what the keys of its widgets end with, where two are chosen. first: the training that is chosen
-    until another one is.
+    until another one is. shuffles: whether a button draws another list of symbols.
     """
     shipped, own = shipped_training_runs(), own_runs()
     names = [name for name in dict.fromkeys([*TITLES, *shipped]) if name in shipped]
@@ -124,11 +126,12 @@ def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
     if not side:
         choose_dropped(chosen)
     name = one_of(
-        f"Which model's training{', on the right' if side else ''}",
+        "Training on the right" if side else "Training of",
         [*names, *own],
         chosen,
         default=first if first in names else names[0],
         named=lambda one: titles.get(one, one),
+        quiet=not side,
         bind="query-params",
     )
     if not side:
@@ -139,7 +142,7 @@ def choose_training(side: str = "", *, first: str = "") -> TrainedHead | None:
     text, at = TEXTS.get(name, OTHER_TEXT), None
     if view.model == name:  # the visitor's own
         text, at = view.text, (view.place, view.head)
-    text = text_box(_text_key(name) + side, text, listed=name == HERE)
+    text = text_box(_text_key(name) + side, text, listed=name == HERE, shuffles=shuffles)
     training_run = shipped_training_run(name)
     with below_controls():
         traces = read(training_run, text)
@@ -172,19 +175,19 @@ def _text_key(name: str) -> str:
     return f"training-text-{name}"
 
 
-def text_box(key: str, default: str, *, listed: bool) -> str:
-    """The text to read; for the model of symbols also a button for another list."""
+def text_box(key: str, default: str, *, listed: bool, shuffles: bool = True) -> str:
+    """The text to read; for the model of symbols also a button for another list, where it `shuffles`."""
     label, help = ("List", "Symbols: a–z and 1–6.") if listed else ("Text", None)
     text = st.text_input(
         label, default, max_chars=CHARACTERS, key=key, bind="query-params", help=help
     )
-    if listed:
+    if listed and shuffles:
         st.button(
             "Shuffle",
             key=f"{key}-shuffle",
             on_click=_shuffle,
             args=(key,),
-            help="Draws another random list and repeats it.",
+            help="Draws another random list of a–z and 1–6, and repeats it.",
         )
     return text
 

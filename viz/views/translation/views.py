@@ -31,6 +31,7 @@ from viz.elements.one_of import one_listed, one_step
 from viz.figures.alignment import alignment
 from viz.figures.bars import GivenWord, word_probabilities
 from viz.figures.heatmap import NARROW, headed, weights_of_head
+from viz.figures.room import aligned_tops
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import (
@@ -43,7 +44,6 @@ from viz.notation.numbers import (
 )
 from viz.notation.theme import KEY, PROBABILITY, QUERY, VALUE, rgba
 from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Part, Table, draw_view
-from viz.shell.pictures import readout_of
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, labels_of, traced
 from viz.state.navigation import HOME, view_link
@@ -112,7 +112,7 @@ def choose_cross_head(trace: Trace, links: Links | None) -> tuple[Attention, int
 
     def label(head: tuple[str, int]) -> str:
         name = head_label(head)
-        return f"{name}: {shares[head]:.3f}" if head in shares else name
+        return f"{name}, {shares[head]:.2f} aligned" if head in shares else name
 
     st.selectbox(
         "Head",
@@ -144,11 +144,6 @@ def _cross_heads(trace: Trace) -> list[tuple[str, int]]:
         if attention.kind == "cross"
         for head in range(attention.heads)
     ]
-
-
-def _readout(trace: Trace, attention: Attention, head: int, row: int) -> Part:
-    """The line below the lines of a head: what the query of a row attends to most."""
-    return lambda: readout_of(attention, head, *labels_of(trace, attention), query=row)
 
 
 LISTED = 5
@@ -197,8 +192,7 @@ def _step(look: Look, timed: bool) -> Panel:
     french = f'<p style="{_LINE}">{html.escape(" ".join([*before, ""]))}{marked}</p>'
     row = row_of(trace, trace.prediction.after(step - 1), Sampling())
     most = int(weights[-1].argmax())
-    attends = "attends most to" if len(named) > 1 else "attends to"
-    read = plain(f"“{new}” it {attends} “{named[most]}”")
+    share = f"{weights[-1][most]:.4f}"
     return Panel(
         "encoder-reads",
         picture=alignment(
@@ -216,8 +210,7 @@ def _step(look: Look, timed: bool) -> Panel:
             Formula(GREEDY),
         ],
         below=[
-            _readout(trace, attention, head, step - 1),
-            Caption(f"To write {read}: weight {weights[-1][most]:.4f} of {weights[-1].sum():.4f}."),
+            plain(f"To write “{new}”, this head puts {share} of its weight on “{named[most]}”."),
             say_origin,
         ],
         check=_alike(look, ids[: step - 1]) if look.model.runs else None,
@@ -315,7 +308,6 @@ def show_alignment(look: Look) -> Panel:
             *on_reference,
         ],
         below=[
-            _readout(trace, attention, head, max(chosen, 0)),
             Caption(
                 "The lines of a word show the row of weights of the query that writes it, one position "
                 "earlier. Each row sums to 1; weights below 0.02 are not drawn."
@@ -396,7 +388,7 @@ def three_attentions(look: Look) -> Panel:
     trace, links = look.trace, links_of(look.trace)
     other_sentences(look)
     cross, head = choose_cross_head(trace, links)
-    maps = []
+    maps, figures, links_below = [], [], []
     for title, (stack, kind) in ATTENTIONS.items():
         those = [one for one in trace.attention if one.stack == stack and one.name.endswith(kind)]
         attention = those[min(cross.layer, len(those) - 1)]
@@ -406,8 +398,10 @@ def three_attentions(look: Look) -> Panel:
         view = replace(current(), place=attention.name, head=number, show="")
         words = f"{head_label((attention.name, number))}, step by step →"
         check = _recomputed(trace) if kind == "cross" else None
-        picture = Panel(f"encoder-{stack}-{kind}", picture=headed(figure, title), check=check)
-        maps.append(Panel(title, below=[picture, partial(view_link, HOME, words, view)]))
+        figures.append(headed(figure, title))
+        maps.append(Panel(f"encoder-{stack}-{kind}", picture=figures[-1], check=check))
+        links_below.append(partial(view_link, HOME, words, view))
+    aligned_tops(figures)
     most = int(cross.weights(head)[0].argmax())
     first = target_words(trace)[:1]
     reads = f"; to write “{first[0]}” it reads “{source_words(trace)[most]}”" if first else ""
@@ -418,7 +412,7 @@ def three_attentions(look: Look) -> Panel:
             f"cross-attention the target (rows) reads the source (columns){reads}."
         ),
         picture=Columns(maps),
-        below=[whose_french, say_origin],
+        below=[Columns(links_below), whose_french, say_origin],
     )
 
 

@@ -107,7 +107,7 @@ def _panel(example: Example, position: int, row: DeltaGenerator) -> Panel:
     return Panel(
         f"result-{key}",
         look_for=plain(step.comment or example.idea),
-        picture=partial(_result, example, step, key),
+        picture=partial(_result, step, key),
         saved=None if step.result.ndim == 0 else partial(worked_step, step),
         beside=[*([plain(example.idea)] if step.comment else []), *reading],
         below=[partial(_notes, example, step)],
@@ -127,18 +127,18 @@ def _places() -> dict[str, int]:
 
 
 def _choose_step(example: Example) -> int:
-    """The steps by their numbers, and the buttons back and next; returns the open step."""
+    """The steps by number and name, and the buttons back and next; returns the open step."""
     name, last = example.name, len(example.steps) - 1
     open_step(name, _places().get(name, 0))
     position, key = _places()[name], f"step-{name}"
     st.session_state[key] = position
-    st.segmented_control(
+    st.selectbox(
         "Step",
         range(last + 1),
-        required=True,
-        format_func=lambda at: str(at + 1),
+        format_func=lambda at: f"{at + 1} of {last + 1}: {example.steps[at].title}",
         key=key,
         label_visibility="collapsed",
+        width=320,
         on_change=lambda: open_step(name, st.session_state[key]),
     )
     st.button(
@@ -228,9 +228,9 @@ def _code(example: Example, at: int) -> None:
     script_of(text, f"It needs {needs} and prints the result of this step.")
 
 
-def _result(example: Example, step: Step, key: str) -> None:
-    """The names of example and step above a matrix or a row as a picture, or above a single number."""
-    st.markdown(f"**{plain(example.title)}** · {plain(step.title)}")
+def _result(step: Step, key: str) -> None:
+    """The name of the step above a matrix or a row as a picture, or above a single number."""
+    st.markdown(f"**{plain(step.title)}**")
     if step.result.ndim == 0:
         st.metric(plain(step.title), number(float(step.result)), label_visibility="collapsed")
     else:
@@ -247,7 +247,8 @@ def _notes(example: Example, step: Step) -> None:
             where = "" if size == 1 else f" in {count} of {size} figures"
             words = f"**The notes print another result{where}.** {plain(step.notes.erratum or '')}"
         st.markdown(words)
-        st.html(printed_table(step))
+        if not step.agrees:
+            st.html(printed_table(step))
         st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
     elif not found:
         return

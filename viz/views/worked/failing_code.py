@@ -30,20 +30,18 @@ def code_that_fails() -> Panel:
     )
     chosen = by_name[name]
     sizes = {
-        name: st.number_input(
+        name: st.selectbox(
             _LABELS[name],
-            size.lowest,
-            size.highest,
-            size.value,
+            range(size.lowest, size.highest + 1),
+            index=size.value - size.lowest,
             key=f"failing-{chosen.name}-{name}",
-            width=140,
         )
         for name, size in chosen.sizes.items()
     }
     whence = "From" if chosen.mistake else "Compare"
     return Panel(
         "failing",
-        look_for="What Python and PyTorch answer to the code at the left: it runs with your sizes.",
+        look_for="What Python and PyTorch answer to the code that fails: it runs with your sizes.",
         picture=partial(_drawn, chosen, sizes),
         below=[Caption(plain(f"{whence} {chosen.source}; the code is this app's own."))],
     )

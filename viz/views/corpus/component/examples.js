@@ -54,13 +54,13 @@ export class ExampleList {
     for (const { chip, gap } of chips) line.append(...(gap ? [gap, chip] : [chip]));
     const from = one.shown.indexOf(one.query);
     const drawn = one.shown
-      .map((at, to) => ({ from, to, weight: weights.get(at), reads: true }))
+      .map((at, to) => ({ from, to, weight: weights.get(at), token: at }))
       .filter(({ weight }) => weight >= FAINT);
     const said = `${one.head}: ${one.said}, weight ${precise(one.weight)}${one.scored ? `, ${one.scored}` : ""}`;
     const link = one.href ? element("a", { href: one.href, target: "_blank", rel: "noopener", "aria-label": `Open in the explorer: ${said}` }, "Open in the explorer ↗") : null;
     const left = one.left > 0.005 ? span("left", `, ${precise(one.left)} of the row's weight goes to tokens that are not shown`) : null;
     const words = element("p", { class: "said" }, said, ...(left ? [left] : []), ...(link ? [" ", link] : []));
-    return { item: element("li", { "data-testid": "example" }, line, words), arcs, chips: chips.map(({ chip }) => chip), drawn, shown: one.shown };
+    return { item: element("li", { "data-testid": "example" }, line, words), arcs, chips: chips.map(({ chip }) => chip), drawn };
   }
 
   /** The arcs follow the chips, which the browser lays out. */
@@ -73,10 +73,10 @@ export class ExampleList {
     }
     const widest = Math.max(NARROWEST, ...(this.drawn ?? []).map(({ chips }) => lengthOf(chips)));
     this.root.style.setProperty("--columns", Math.max(Math.floor(clientWidth / (widest + BETWEEN)), 1));
-    for (const { arcs, chips, drawn, shown } of this.drawn ?? []) {
+    for (const { arcs, chips, drawn } of this.drawn ?? []) {
       arcs.svg.setAttribute("width", 0);
       arcs.measure(chips);
-      arcs.draw(drawn, shown.map((at) => [at]), this.palette);
+      arcs.draw(drawn, this.palette);
     }
   }
 

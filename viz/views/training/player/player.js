@@ -168,6 +168,7 @@ class Player {
     Object.assign(root.dataset, { step: this.step, ready: "true" });
     root.classList.toggle("lecture", "lecture" in document.documentElement.dataset);
     parts.slider.value = this.at;
+    parts.slider.style.setProperty("--done", this.at / Math.max(this.data.steps.length - 1, 1));
     parts.slider.setAttribute("aria-valuetext", `step ${this.step}`);
     parts.step.textContent = `step ${this.step} of ${data.lastStep}`;
     parts.title.textContent = `${data.title} at step ${this.step}`;
