@@ -1,5 +1,5 @@
-"""Every screen in two small forms: in the lecture view maps of pairs of tokens are square and pictures end on the
-screen; on a phone nothing is wider than it, and the picture is near the top."""
+"""Every screen in two small forms: in the lecture view maps of pairs of tokens are square and pictures end on
+the screen; on a phone nothing is wider than it, and the picture is near the top."""
 
 from collections.abc import Callable
 
@@ -19,8 +19,8 @@ WALKED = [
     )
     for page in PAGES
 ]
-# Of the charts that begin on the upper half of the screen, what is below its end; of maps with as many rows as
-# columns, a cell that is more than a tenth higher than wide, or wider than high.
+# Of the charts that begin on the upper half of the screen, those that end below it; of maps with as many rows
+# as columns, those whose cells are more than a tenth higher than wide, or wider than high.
 FAULTS = """() => [...document.querySelectorAll(".stMain .js-plotly-plot")].flatMap((chart) => {
     if (!chart.querySelector(".main-svg")) return ["not drawn"];
     const { top, bottom } = chart.querySelector(".main-svg").getBoundingClientRect();

@@ -227,8 +227,8 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
         return ""
     share = _height_by_width(figure)
     beside, above = margin.l + margin.r, margin.t + margin.b
-    # In the lecture view it ends on the screen: viz/shell/keys/js/lecture.js. Beside a figure with more rows, one
-    # of fewer takes its part.
+    # In the lecture view it ends on the screen: viz/shell/keys/js/lecture.js. Beside a figure with more rows,
+    # one of fewer takes its part.
     part = (figure.layout.meta or {}).get("share", 1.0)
     left = f"({above:.1f}px + (var(--room,9999px) - {above:.1f}px)*{part:.4f})"
     tallest = f"min({figure.layout.height}px,{left})"
