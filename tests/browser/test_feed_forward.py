@@ -56,4 +56,4 @@ def test_in_the_lecture_view_the_last_column_is_seen_in_large_letters(
     )
     larger = cell.evaluate("one => one.getBoundingClientRect().height / one.offsetHeight")
     assert box is not None
-    assert size * larger >= 22
+    assert size * larger >= 18

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 PRE_NORM = ["norm", "attention", "+", "norm", "feed-forward", "+"]
-DECODER = ["tokens", "+ positions", *PRE_NORM, "norm", "logits", "next token"]
+DECODER = ["tokens", "vectors", "+ positions", *PRE_NORM, "norm", "logits", "next token"]
 
 
 @pytest.mark.walk
@@ -15,10 +15,10 @@ DECODER = ["tokens", "+ positions", *PRE_NORM, "norm", "logits", "next token"]
     [
         ("house-gpt", "The cat sat", {"decoder": DECODER}),
         ("induction", "q f m", {"decoder": [
-            "tokens", "+ positions", "norm", "attention", "+", "norm", "logits", "next token"]}),
+            "tokens", "vectors", "+ positions", "norm", "attention", "+", "norm", "logits", "next token"]}),
         ("minilm", "the cat sat", {"encoder": [
-            "tokens", "+ positions", "norm", "attention", "+", "norm", "feed-forward", "+", "norm",
-            "vectors"]}),
+            "tokens", "vectors", "+ positions", "norm", "attention", "+", "norm", "feed-forward", "+", "norm",
+            "output vectors"]}),
     ],
 )  # fmt: skip
 def test_the_map_has_the_blocks_of_the_open_model(

@@ -104,10 +104,9 @@ def scrolling_plot(figure: go.Figure, key: str) -> None:
     """A figure that is no narrower than its own width: where there is less room, it scrolls."""
     scrolls = f"scrolls-{_NO_NAME.sub('-', key)}"
     with st.container(key=scrolls):
-        # In the lecture view Streamlit measures the place on the screen, where everything is larger.
         rules(
             f".st-key-{scrolls} {{ overflow-x: auto }} .st-key-{scrolls} > div:has(.js-plotly-plot) "
-            f"{{ min-width: calc({figure.layout.width or 0}px / var(--larger, 1)) }}"
+            f"{{ min-width: {figure.layout.width or 0}px }}"
         )
         plot(figure, key)
 

@@ -227,16 +227,15 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
         return ""
     share = _height_by_width(figure)
     beside, above = margin.l + margin.r, margin.t + margin.b
-    cells = f"{share:.5f}*(100cqi*var(--larger,1) - {beside:.1f}px)"
-    # The lecture view says how much is left. Beside a figure with more rows, one of fewer takes its part.
+    # In the lecture view it ends on the screen: viz/shell/keys/js/lecture.js. Beside a figure with more rows,
+    # one of fewer takes its part.
     part = (figure.layout.meta or {}).get("share", 1.0)
-    left = f"({above:.1f}px + (var(--tallest,9999px) - {above:.1f}px)*{part:.4f})"
+    left = f"({above:.1f}px + (var(--room,9999px) - {above:.1f}px)*{part:.4f})"
     tallest = f"min({figure.layout.height}px,{left})"
-    height = f"min({tallest},calc({cells} + {above:.1f}px))"
     return (
-        f"{place}{{flex-basis:auto!important;height:auto!important}}"
-        f"{place}>*{{--squares:1;height:{height};"
-        f"max-width:calc(({beside:.1f}px + ({tallest} - {above:.1f}px)/{share:.5f})/var(--larger,1))}}"
+        f"{place}{{flex-basis:auto!important;height:auto!important;"
+        f"max-width:calc({beside:.1f}px + ({tallest} - {above:.1f}px)/{share:.5f})}}"
+        f"{place}>*{{height:min({tallest},calc({share:.5f}*(100cqi - {beside:.1f}px) + {above:.1f}px))}}"
     )
 
 

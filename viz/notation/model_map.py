@@ -74,7 +74,8 @@ def rails(config: TransformerConfig, unproven: Collection[ProvenPart] = ()) -> t
 
 def _before(config: TransformerConfig) -> Iterator[MapBlock]:
     factor = "√d_model · " if config.scaled_embedding else ""
-    yield _vectors(config, "tokens", "tokens", f"x = {factor}E[id], a row of the token table")
+    yield MapBlock("tokens", "tokens", "the text in pieces, each with its id", "n")
+    yield _vectors(config, "vectors", "vectors", f"x = {factor}E[id], a row of the token table")
     if config.adds_positions:
         yield _vectors(config, "positions", "+ positions", "x + p, a vector for each position")
     if config.embedding_norm:
@@ -123,7 +124,8 @@ def _after(config: TransformerConfig, stack: Stack) -> Iterator[MapBlock]:
         yield _norm(config)
     if stack == "encoder":
         kind: BlockKind = "memory" if config.decoder_layers else "vectors"
-        yield _vectors(config, kind, kind, "one vector for each token, in its context")
+        name = "memory" if config.decoder_layers else "output vectors"
+        yield _vectors(config, kind, name, "one vector for each token, in its context")
         return
     words = f"{config.d_vocab:,}"
     yield MapBlock(

@@ -64,7 +64,6 @@ PAGES: dict[BlockKind, str] = {
 }
 ALSO: dict[str, tuple[BlockKind, ...]] = {"pages/encoder_decoder.py": ("attention",)}
 OTHERS = (
-    "pages/vectors.py",
     "pages/writing.py",
     "pages/encoder_decoder.py",
     "pages/model_as_code.py",

@@ -188,6 +188,7 @@ def test_every_line_belongs_to_a_block_of_the_map(subtests: pytest.Subtests) -> 
             assert blocks - parts <= {
                 "cross",
                 "next_token",
+                "vectors",
             }  # one function for each kind of attention
 
 

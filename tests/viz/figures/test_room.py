@@ -65,8 +65,8 @@ def test_in_a_narrow_place_the_height_follows_the_width() -> None:
     assert margins
     figure.update_layout(margin=margins).update_yaxes(automargin=False)
     height = re.search(
-        r"height:min\(min\((\d+)px,.*?\),calc\(([\d.]+)\*\(100cqi[^)]*\) - ([\d.]+)px\) \+ ([\d.]+)px",
-        narrow_rules(figure, ".place").replace("var(--larger,1)", "var(1)"),
+        r"height:min\(min\((\d+)px,.*?\),calc\(([\d.]+)\*\(100cqi - ([\d.]+)px\) \+ ([\d.]+)px",
+        narrow_rules(figure, ".place"),
     )
     assert height
     most, share, beside, around = map(float, height.groups())
@@ -87,7 +87,7 @@ def test_cells_are_square_whatever_the_letters_of_their_labels(subtests: pytest.
         with subtests.test(label=label):
             figure = squares(8, 8, label=label)
             figure.update_layout(margin=counted_margins(figure)).update_yaxes(automargin=False)
-            assert "--squares:1" in narrow_rules(figure, ".place")
+            assert "height:min(" in narrow_rules(figure, ".place")
 
 
 def test_plotly_keeps_the_shape_of_cells_where_no_rule_does() -> None:

@@ -22,7 +22,11 @@ def kinds(rail: Rail) -> tuple[list[str], list[str], list[str]]:
 
 def test_a_decoder_with_the_norm_first():
     (rail,) = rails(loaded("house-gpt").config)
-    assert kinds(rail) == (["tokens", "positions"], PRE_NORM, ["norm", "logits", "next_token"])
+    assert kinds(rail) == (
+        ["tokens", "vectors", "positions"],
+        PRE_NORM,
+        ["norm", "logits", "next_token"],
+    )
     assert (rail.stack, rail.layers) == ("decoder", 4)
 
 
@@ -33,12 +37,12 @@ def test_attention_only():
 
 def test_an_encoder_ends_in_vectors_and_adds_a_norm_after_each_sum():
     (rail,) = rails(loaded("minilm").config)
-    assert kinds(rail) == (["tokens", "positions", "norm"], POST_NORM, ["vectors"])
+    assert kinds(rail) == (["tokens", "vectors", "positions", "norm"], POST_NORM, ["vectors"])
 
 
 def test_turned_positions_are_no_block_and_stand_in_the_formula_of_attention():
     (rail,) = rails(loaded("llama").config)
-    assert kinds(rail)[0] == ["tokens"]
+    assert kinds(rail)[0] == ["tokens", "vectors"]
     attention = next(block for block in rail.layer if block.kind == "attention")
     assert "rotated by position" in attention.formula
     assert {block.name for block in rail.blocks if block.kind == "norm"} == {"RMS norm"}

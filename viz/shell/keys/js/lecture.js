@@ -17,29 +17,36 @@ const CELLS = {
   ArrowUp: { row: -1 },
   ArrowDown: { row: 1 },
 };
-const LOWEST = 160; // pixels of the page: of a chart
-const BELOW = 12;
 const PICTURE = ".stMain .js-plotly-plot";
+const CHART = ".stMain .stPlotlyChart";
+const MEASURED = ".stPlotlyChart, [data-testid=stFullScreenFrame]"; // by Streamlit, for its size
+const LOWEST = 0.5; // of the window: a chart that begins lower is seen by scrolling to it
+const EDGE = 8; // pixels below a picture
 
-/** Streamlit measures a chart's room on the screen, where everything is larger, and draws in pixels of the page: it
- *  would be drawn taller than its place. How wide its place is, lecture.css says. A chart that begins on the screen ends
- *  there, if it is not too low then; one of square cells is as wide then as they are high. */
+/** Streamlit measures a chart's room on the screen, where everything is larger, and draws in pixels of the page. */
 function measureCharts() {
   const { prototype } = Element;
   const measure = prototype.getBoundingClientRect;
   if (measure.isOfLecture) return; // the component is mounted anew, its script is not the first
   prototype.getBoundingClientRect = function () {
+    const larger = this.matches(MEASURED) ? drawnLarger() : 1;
+    if (larger !== 1 && this.matches(CHART)) limit(this, measure.call(this).top);
     const box = measure.call(this);
-    if (!this.classList.contains("stPlotlyChart")) return box;
-    const larger = drawnLarger();
-    const left = (innerHeight - box.y - BELOW) / larger;
-    const high = box.height / larger;
-    if (larger === 1 || left < LOWEST) return new DOMRect(box.x, box.y, box.width, high);
-    const isOfSquares = getComputedStyle(this).getPropertyValue("--squares");
-    if (isOfSquares) this.closest("[class*=st-key-place-]").style.setProperty("--ends", `${left}px`);
-    return new DOMRect(box.x, box.y, box.width, isOfSquares ? high : Math.min(high, left));
+    return larger === 1 ? box : new DOMRect(box.x, box.y, box.width / larger, box.height / larger);
   };
   prototype.getBoundingClientRect.isOfLecture = true;
+}
+
+/** Says in the lecture view how high a chart may be, in pixels of the page, so that it ends on the screen. */
+function limit(chart, top) {
+  const begins = top + (chart.closest(".stMain")?.scrollTop ?? 0);
+  const above = begins < LOWEST * innerHeight ? begins : 0;
+  const room = Math.floor((innerHeight - above) / drawnLarger() - EDGE);
+  chart.closest("[data-testid=stElementContainer]")?.style.setProperty("--room", `${room}px`);
+}
+
+function limitAll() {
+  for (const chart of document.querySelectorAll(CHART)) limit(chart, chart.getBoundingClientRect().top);
 }
 
 export class Lecture {
@@ -49,6 +56,7 @@ export class Lecture {
     Object.assign(this, { button, bar: leave });
     button.onclick = () => this.toggle();
     leave.firstElementChild.onclick = () => this.leave();
+    this.sizes = new ResizeObserver(limitAll); // what stands above a picture comes and goes
     this.show(); // the view outlives the component, which is mounted anew with new data
   }
 
@@ -78,6 +86,9 @@ export class Lecture {
     this.button.ariaPressed = String(this.isOn);
     this.bar.togglePopover(this.isOn);
     for (const style of document.querySelectorAll("style.lecture")) style.media = this.isOn ? "all" : "not all";
+    this.sizes.disconnect();
+    if (this.isOn) this.sizes.observe(document.querySelector(".stMainBlockContainer"));
+    else for (const { style } of document.querySelectorAll("[data-testid=stElementContainer]")) style.removeProperty("--room");
   }
 
   /** Tells the explorer, and pictures that fit the window, to measure it anew. */

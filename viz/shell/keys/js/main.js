@@ -58,6 +58,7 @@ class Keyboard {
 
   close() {
     this.listening.abort();
+    this.lecture.sizes.disconnect();
   }
 
   /** Does what a key means. What it did nothing with goes on to the element that has the keyboard. */
