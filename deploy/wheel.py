@@ -18,7 +18,7 @@ from deploy.attention_lens import NAMES
 from deploy.rewriting import PACKAGE, rewritten, shown
 
 ROOT = Path(__file__).resolve().parents[1]
-TREE = ("app.py", "model", "pages", "static", "viz")
+TREE = ("app.py", "model", "pages", "static", "viz", "words")
 LEFT_OUT = {
     "model/profile/profiles",  # the wheel has no room for them
     # No formula has letters of these fonts:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from viz.notation.head_formulas import concatenation
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.tour.card import beside_questions
@@ -12,8 +13,10 @@ from viz.views.all_heads.patterns import from_word_to_word, grid, pattern
 from viz.views.all_heads.writing import head_results
 from viz.views.corpus.choice import OVER, OWN, sources
 from viz.views.corpus.views import over_corpus, own_corpus
-from viz.views.glossary.glossary import glossary_link
+from viz.views.glossary.glossary import with_terms
 from viz.views.worked.by_hand import by_hand
+
+say = sentences_of("pages.all_heads")
 
 page.open_page("pages/all_heads.py")
 look = page.look(head=True)
@@ -32,32 +35,18 @@ if look.model.runs:
 
 def idea() -> None:
     words, formula = st.columns([3, 2], gap="medium")
-    words.markdown(
-        f"""
-Each layer has several **{glossary_link("head", "heads")}**. Each has its own small
-{glossary_link("query", "queries")}, and {glossary_link("key", "keys")} and
-{glossary_link("value", "values")} of its own or shared with a few others, so each can look for
-something else: the token before, what followed the same word earlier, the end of the sentence.
-
-Their {glossary_link("output", "outputs")} are concatenated and multiplied by one matrix, W_O.
-That is the same as multiplying each head's output by its own rows of W_O and adding up the results:
-the heads do not mix before they add to the {glossary_link("residual stream")}.
-
-You need not open all of them. A **score** of what heads attend to finds candidates. It says what a head
-attends to, not why. **Leaving a head out** shows what the model loses without it, which is closer to the
-purpose of the head.
-"""
-    )
+    words.markdown(with_terms(say("layer_several_heads")))
     config = look.model.config
     formula.latex(concatenation(config))
-    formula.caption(
-        "In brackets the outputs of the heads stand side by side; the second line is the same as a sum of "
-        "what each head writes."
-    )
+    formula.caption(say("brackets_outputs_heads"))
     if config.groups_keys:
         formula.caption(
-            f"In this model {config.heads // config.key_head_count} query heads share each head of "
-            f"keys and values: {config.heads} heads have {config.key_head_count} of these."
+            say(
+                "model_query_heads",
+                heads=config.heads // config.key_head_count,
+                config_heads=config.heads,
+                key_head_count=config.key_head_count,
+            )
         )
 
 
@@ -66,7 +55,7 @@ def live() -> None:
 
 
 page.beats(
-    opening="What each head attends to, what it writes, and what the model loses without it.",
+    opening=say("head_attends_writes"),
     idea=idea,
     hand=lambda: by_hand(
         "ladder-multi-head",

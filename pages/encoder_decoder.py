@@ -3,9 +3,10 @@
 import streamlit as st
 
 from viz.notation.formulas import ATTENTION
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.shell.frame import frame
-from viz.views.glossary.glossary import glossary_link
+from viz.views.glossary.glossary import with_terms
 from viz.views.translation.sentences import (
     SHAPE,
     advise_on_english,
@@ -24,6 +25,8 @@ from viz.views.translation.views import (
 )
 from viz.views.worked.by_hand import by_hand
 
+say = sentences_of("pages.encoder_decoder")
+
 page.open_page("pages/encoder_decoder.py")
 open_on_translator()
 with frame().said:  # before the run, which stops the page where a word is not known
@@ -33,57 +36,33 @@ with frame().said:  # before the run, which stops the page where a word is not k
         say_origin()
 look = page.look(offers=())
 
-OPENING = (
-    "The **encoder** reads the whole source at once, and the **decoder** writes the target, one "
-    "word after another. To write a word, the decoder attends to the words of the source: "
-    "**cross-attention**."
-)
+OPENING = say("encoder_reads_whole")
 
 
 def idea() -> None:
-    st.markdown(
-        f"""
-The **{glossary_link("encoder")}** reads the whole source at once. The
-**{glossary_link("decoder")}** writes the target, one word after another. Both are stacks of
-attention and feed-forward layers; their three kinds of attention share one formula and differ only in
-where queries, keys and values come from. X is the source's stream, Y the target's, and E the output
-of the encoder.
-"""
-    )
+    st.markdown(with_terms(say("encoder_term_encoder")))
     st.latex(ATTENTION)
     for name, streams, words in (
         (
             "Encoder self-attention",
             ("X", "X"),
-            (
-                "Queries, keys and values all come from the source. Every word may attend to every "
-                "other."
-            ),
+            say("queries_keys_values"),
         ),
         (
-            "Masked decoder self-attention",
+            say("masked_decoder_self"),
             ("Y", "Y"),
-            "Queries, keys and values all come from the target. The causal mask hides the words "
-            "that are not yet written.",
+            say("queries_keys_values_come"),
         ),
         (
             "Cross-attention",
             ("Y", "E"),
-            "Queries come from the decoder, keys and values from the encoder: the target asks, the "
-            "source answers. There is no mask, because the whole source may be read.",
+            say("queries_come_decoder"),
         ),
     ):
         text, shown = st.columns([2, 3], vertical_alignment="center")
         text.markdown(f"**{name}.** {words}")
         shown.latex(projections(*streams, bias=look.model.config.qkv_bias))
-    st.markdown(
-        f"""
-The target starts with a mark for the start. At each step the most likely word is added
-({glossary_link("greedy decoding")}), until the mark for the end. In training the right target is known,
-and all its words are trained in parallel: that is {glossary_link("teacher forcing")}. Cross-attention
-often shows an **alignment**: to write a word, the decoder reads the word that it translates.
-"""
-    )
+    st.markdown(with_terms(say("target_starts_mark")))
 
 
 def live() -> None:

@@ -2,28 +2,21 @@
 
 import streamlit as st
 
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.views.norms.views import this_norm
 from viz.views.worked.by_hand import by_hand
 
+say = sentences_of("pages.layer_norm")
+
 page.open_page("pages/layer_norm.py")
 seen = page.look(full=True)
 
-OPENING = (
-    "Sub-layer after sub-layer adds to a token's vector, so some vectors grow large and others "
-    "stay small. A **norm** brings each one back to the same size, one token at a time."
-)
+OPENING = say("sub_layer_after")
 
 
 def idea() -> None:
-    st.markdown(
-        seen.model.config.norm_law.idea
-        or """
-A **layer norm** subtracts the **mean** of a token's numbers and divides by their **standard deviation**. Then
-each dimension is multiplied by its own **γ** and shifted by its own **β**: both are learned, and the same for
-every token. The small **ε** inside the root keeps it from dividing by zero.
-"""
-    )
+    st.markdown(seen.model.config.norm_law.idea or say("layer_norm_subtracts"))
 
 
 page.beats(

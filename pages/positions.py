@@ -3,6 +3,7 @@
 import streamlit as st
 
 from model.analysis.stream.positions import biased
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.positions.biases import score_biases
@@ -10,6 +11,8 @@ from viz.views.positions.sum import position_sum
 from viz.views.positions.tables import position_likeness, position_table
 from viz.views.positions.word_order import word_order
 from viz.views.worked.by_hand import by_hand
+
+say = sentences_of("pages.positions")
 
 page.open_page("pages/positions.py")
 seen = page.look()
@@ -21,29 +24,15 @@ if config.adds_positions or config.turns_positions:
     if not adds_to_scores:
         VIEWS["How alike"] = position_likeness
 if config.adds_positions:
-    VIEWS["Added to the tokens"] = position_sum
+    VIEWS[say("added_tokens")] = position_sum
 if adds_to_scores:
-    VIEWS = {"Added to the scores": score_biases, **VIEWS}
+    VIEWS = {say("added_scores"): score_biases, **VIEWS}
 
-OPENING = (
-    "Attention reads all tokens at once, and by itself it does not know which comes first. So "
-    "each token is given its **position**."
-)
+OPENING = say("attention_reads_tokens")
 
 
 def idea() -> None:
-    st.markdown(
-        """
-- **Learned** positions are a table like the embedding: one row for each position. The table ends at a largest
-  position; a longer text has no rows for the rest.
-- **Sinusoidal** positions come from a formula: pairs of sine and cosine, from fast to slow. A shift by some
-  number of positions is a rotation of each pair.
-- **Rotary** positions add nothing. They rotate each query and key by an angle that grows with the position,
-  so that a score depends on the distance of the two tokens.
-- **Biases** add a number for the distance to each score: a slope times the distance (ALiBi), or a learned
-  number for each bucket of distances (T5).
-"""
-    )
+    st.markdown(say("learned_positions_table"))
 
 
 page.beats(

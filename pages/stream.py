@@ -2,11 +2,14 @@
 
 import streamlit as st
 
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.feed_forward.formulas import RESIDUAL
 from viz.views.feed_forward.stream import contributions_view, logit_lens
 from viz.views.worked.by_hand import by_hand
+
+say = sentences_of("pages.stream")
 
 page.open_page("pages/stream.py")
 look = page.look(full=True)
@@ -16,17 +19,11 @@ VIEWS: dict[str, PanelView] = {"Layer by layer": logit_lens, "Contributions": co
 if look.trace.prediction is None:
     del VIEWS["Layer by layer"]
 
-OPENING = (
-    "Each sub-layer adds its output to the token's vector. This sum is the **residual stream**: "
-    "the only way from the first layer to the last."
-)
+OPENING = say("sub_layer_adds_output")
 
 
 def idea() -> None:
-    st.markdown(
-        "Each sub-layer **adds** its output to the token's vector, so both must have the same width. The "
-        "shortcut around the sub-layer gives gradients a short way back."
-    )
+    st.markdown(say("sub_layer_adds_output_token"))
     st.latex(RESIDUAL)
 
 

@@ -2,11 +2,14 @@
 
 import streamlit as st
 
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.tokens.chat import as_a_chat, has_template
 from viz.views.tokens.listing import token_list, two_tokenizers
 from viz.views.worked.by_hand import by_hand
+
+say = sentences_of("pages.tokens")
 
 page.open_page("pages/tokens.py")
 look = page.look()
@@ -17,22 +20,11 @@ VIEWS: dict[str, PanelView] = {
     **({"As a chat": as_a_chat} if has_template(look) else {}),
 }
 
-OPENING = (
-    "A model reads numbers, not letters: a **tokenizer** cuts the text into **tokens**, each with an "
-    "**id**."
-)
+OPENING = say("model_reads_numbers")
 
 
 def idea() -> None:
-    st.markdown(
-        """
-A **tokenizer** cuts the text into **tokens**, pieces from a fixed list, the **vocabulary**. Each token has an
-**id**: its place in that list.
-
-**Byte pair encoding**, as in GPT-2, begins with single bytes and merges the pair of neighbours that was
-learned first, again and again. **Word pieces**, as in BERT, take the longest piece that the vocabulary has.
-"""
-    )
+    st.markdown(say("tokenizer_cuts_text"))
 
 
 page.beats(

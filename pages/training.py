@@ -1,11 +1,14 @@
 """Training: a head that forms along the checkpoints, and a model trained while you look on."""
 
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.shell.panel import Panel
 from viz.views.training.choice import trains_here
 from viz.views.training.here import here
 from viz.views.training.views import idea, watch
 from viz.views.worked.by_hand import by_hand
+
+say = sentences_of("pages.training")
 
 BY_HAND = (
     "most-probable-word",
@@ -16,11 +19,7 @@ BY_HAND = (
     "to-the-vocabulary",
 )
 
-OPENING = (
-    "A model begins with random numbers, and each step of **training** moves them a little so "
-    "that the right next token becomes more probable. Heads that do a job form on the way, often "
-    "within a few steps."
-)
+OPENING = say("model_begins_random")
 
 
 def forming() -> Panel:

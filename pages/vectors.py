@@ -2,10 +2,13 @@
 
 import streamlit as st
 
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.shell.panel import PanelView
 from viz.views.tokens.vectors import nearest, two_sentences, vector_look_up
 from viz.views.worked.by_hand import by_hand
+
+say = sentences_of("pages.vectors")
 
 page.open_page("pages/vectors.py")
 look = page.look()
@@ -16,22 +19,11 @@ VIEWS: dict[str, PanelView] = {
     "Two sentences": two_sentences,
 }
 
-OPENING = (
-    "Each token starts as one **vector**: a row of a table that the model has learned, its **embedding**. "
-    "Attention then mixes in the other tokens."
-)
+OPENING = say("token_starts_vector")
 
 
 def idea() -> None:
-    st.markdown(
-        """
-The **embedding** gives each id a vector. Looking up its row is the same as multiplying a **one-hot** vector,
-all zeros except for a single 1, by the whole table.
-
-This vector is **fixed**: a word has the same one in every sentence. Attention mixes in the other tokens, so
-after a layer or two the same word has different vectors in different sentences: **contextual** ones.
-"""
-    )
+    st.markdown(say("embedding_gives_id"))
 
 
 page.beats(

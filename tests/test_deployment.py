@@ -37,7 +37,7 @@ def test_the_image_holds_what_the_app_runs_and_nothing_else() -> None:
     assert {f"model/assets/{name}/model.safetensors" for name in ("house-gpt", "stories")} <= files
     rooms = {name.split("/")[0] for name in files}
     assert rooms == {
-        *("app.py", "pages", "viz", "model", "static", "deploy"),
+        *("app.py", "pages", "viz", "model", "static", "words", "deploy"),
         *("requirements.txt", "requirements.lock"),
         *("requirements-cluster.lock", "requirements-uv.lock"),
         *(".streamlit", "LICENSE"),

@@ -17,7 +17,7 @@ FOLDERS = {
     "ray": ("model/serving", "model/profile", "model/system", "deploy"),
     "wheel": ("deploy", "pyproject.toml", "requirements.txt"),
     "firefox": ("viz/site", "viz/explorer", "tests/browser/site"),
-    "walk": ("app.py", "pages", "viz", "static", "tests/browser"),
+    "walk": ("app.py", "pages", "viz", "static", "words", "tests/browser"),
     "slow": ("model", "pages", "viz", "tools/training"),
 }  # fmt: skip
 FAST = f"not ({' or '.join(FOLDERS)})"  # the tests of `make test`

@@ -208,7 +208,7 @@ def script_imports(root: Path) -> dict[str, set[str]]:
     return {
         str(file.relative_to(root)): {
             os.path.normpath(file.parent.relative_to(root) / asked)
-            for asked in re.findall(r'from\s+"(\.[^"]+)"', file.read_text(encoding="utf-8"))
+            for asked in re.findall(r'from\s+"(\.[^"]+\.js)"', file.read_text(encoding="utf-8"))
         }
         for file in scripts
     }

@@ -23,7 +23,7 @@ GUIDES = (
     *(f"docs/{file.name}" for file in (REPOSITORY / "docs").glob("*.md")),
 )
 TOLD = re.compile(
-    r"(?<![\w./-])(?<!\]\()(?:model|viz|pages|tests|bench|tools|docs|deploy|static|\.streamlit|\.ci)"
+    r"(?<![\w./-])(?<!\]\()(?:model|viz|pages|tests|bench|tools|docs|deploy|static|words|\.streamlit|\.ci)"
     r"/[\w./-]*[\w/]"
 )
 LINKED = re.compile(r"\]\((?!https?:|#)([^)#]+)")

@@ -20,6 +20,7 @@ CHANGES = {
 # Caches without a bound whose arguments are few: names and files of what ships with the app.
 FEW_ARGUMENTS = {
     "model/loading/untrained.py:untrained_bytes",
+    "model/system/words.py:file_of_words",
     "model/training/checkpoints.py:shipped_training_run",
     "viz/explorer/assets.py:addresses",
     "viz/views/glossary/miniatures.py:picture",

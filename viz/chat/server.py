@@ -42,69 +42,58 @@ from viz.chat.answers import (
     TwoRuns,
     rounded,
 )
+from viz.notation.words import sentences_of
 from viz.notebook.run import Run
 from viz.notebook.widget import AttentionExplorer, explorer
 
+say = sentences_of("chat.server")
+
 MOST_PICTURES = 12  # open at once
 IDLE_SECONDS = 900.0  # after which a picture that no page shows is closed
-NOT_READ = "This is no message that can be read: no JSON, half a character, or no request."
+NOT_READ = say("message_read_json")
 CHOICE = ("place", "head", "stage", "query", "key")
 READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
-INSTRUCTIONS = """\
-Looks inside a transformer that runs on this computer.
-open_attention shows a picture in which the reader chooses a cell; anywidget_state reads what is chosen.
-what_stands_out says which heads, tokens and numbers of a text are remarkable, attention_weights what a token
-attends to, score_parts why, first_difference where two runs of a text part. Layers, heads and tokens are
-counted from 0: L1H7 is head 7 of the layer decoder.1.self. Every number is the model's own. Quote its `check`
-beside it: how far a second computation differs. Models: {models}."""
+INSTRUCTIONS = say("looks_inside_transformer")
 
-ModelArgument = Annotated[str, Field(description="name of a model of this server", max_length=200)]
+ModelArgument = Annotated[str, Field(description=say("name_model_server"), max_length=200)]
 TextArgument = Annotated[
     str,
     AfterValidator(clean),
-    Field(description=f"what the model reads, at most {LONGEST_TEXT} characters"),
+    Field(description=say("model_reads_most", longest_text=LONGEST_TEXT)),
 ]
-LayerArgument = Annotated[
-    str, Field(description="name of an attention layer, such as decoder.1.self", max_length=100)
-]
+LayerArgument = Annotated[str, Field(description=say("name_attention_layer"), max_length=100)]
 FirstLayerArgument = Annotated[
-    LayerArgument | None, Field(description="name of an attention layer; without: the first")
+    LayerArgument | None, Field(description=say("name_attention_layer_without"))
 ]
 WholeNumber = Annotated[int, Field(ge=0, le=10**6)]
-HeadArgument = Annotated[WholeNumber, Field(description="head of the layer, from 0")]
-QueryArgument = Annotated[
-    WholeNumber, Field(description="position of the token that looks, from 0")
-]
+HeadArgument = Annotated[WholeNumber, Field(description=say("head_layer_0"))]
+QueryArgument = Annotated[WholeNumber, Field(description=say("position_token_looks"))]
 LastQueryArgument = Annotated[
-    WholeNumber | None, Field(description="position of the token that looks; without: the last")
+    WholeNumber | None, Field(description=say("position_token_looks_without"))
 ]
-KeyArgument = Annotated[
-    WholeNumber, Field(description="position of the token that is looked at, from 0")
-]
+KeyArgument = Annotated[WholeNumber, Field(description=say("position_token_looked"))]
 LargestKeyArgument = Annotated[
     WholeNumber | None,
-    Field(description="position of the token that is looked at; without: the largest weight's"),
+    Field(description=say("position_token_looked_without")),
 ]
 
 
-MaskArgument = Annotated[
-    MaskChoice, Field(description="of the second run; none: the future is visible")
-]
+MaskArgument = Annotated[MaskChoice, Field(description=say("second_run_none"))]
 ScaleArgument = Annotated[
     float | None,
     Field(
-        description="factor on the scores of the second run, 1 for not scaled; without: the model's own",
+        description=say("factor_scores_second"),
         ge=-LARGEST_SCALE,
         le=LARGEST_SCALE,
     ),
 ]
-PositionsArgument = Annotated[bool, Field(description="false: the second run is told no positions")]
+PositionsArgument = Annotated[bool, Field(description=say("false_second_run"))]
 LeftOutArgument = Annotated[
     str | None,
     Field(
-        description="head that is zero in the second run: its layer and number, such as decoder.1.self.7",
+        description=say("head_zero_second"),
         pattern=r"^.+\.\d{1,4}$",
         max_length=100,
     ),
@@ -297,7 +286,7 @@ def questions(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
     for question, title in (
         (attention_weights, "Attention weights"),
         (score_parts, "Why this score?"),
-        (first_difference, "Where do two runs part?"),
+        (first_difference, say("runs_part")),
         (what_stands_out, "What stands out?"),
     ):
         server.add_tool(question, title=title, description=getdoc(question), annotations=READS)

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 
 from model.system.addresses import is_loopback
+from viz.notation.words import sentences_of
+
+say = sentences_of("command.classroom")
 
 PORT = 8501
 _ELSEWHERE = ("198.51.100.1", 9)  # an address for examples: nothing is sent there
@@ -18,15 +21,14 @@ _ELSEWHERE = ("198.51.100.1", 9)  # an address for examples: nothing is sent the
 def class_parser(program: str, port: Callable[[str], int]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         f"{program} class",
-        description="Serves a class: starts the app at this computer's address in its network, begins a "
-        "class there, and prints its link with a code to scan. Whoever is in the network can open it.",
+        description=say("serves_class_starts"),
     )
     parser.add_argument(
-        "--port", type=port, default=PORT, help=f"port to listen on; without: {PORT}"
+        "--port", type=port, default=PORT, help=say("port_listen_without", port=PORT)
     )
     parser.add_argument(
         "--address",
-        help="which address of this computer, where it has several; without: the usual one",
+        help=say("address_computer_several"),
     )
     parser.add_argument("--no-browser", action="store_true", help="open no browser")
     return parser
@@ -119,26 +121,20 @@ def announcement(link: str, lead: str, *, coloured: bool) -> str:
     opened = [
         words
         for is_open, words in (
-            (for_others.folders, "open models and trace files in folders of this computer"),
-            (for_others.other_models, "download any model of the hub to this computer"),
+            (for_others.folders, say("open_models_trace")),
+            (for_others.other_models, say("download_any_model")),
         )
         if is_open
     ]
     beyond = (
-        f"By your settings they can also {' and '.join(opened)}."
-        if opened
-        else ("They cannot open files of this computer, nor download models to it.")
+        say("settings_also", opened=" and ".join(opened)) if opened else say("cannot_open_files")
     )
     said = {
-        "Who can reach it": "Everybody in this computer's network who has the link. There is no password, "
-        "and the connection is not encrypted.",
-        "What they see": "The app, and of your work what you show with “Show this page”. They read sentences "
-        f"of their own, which neither you nor the others see. {beyond}",
-        "You lead it at": f"{lead}\nFor you alone: whoever opens this link can show the class something.",
-        "To end it": "Ctrl-C here ends the app for everybody; “End the class” on its pages ends its link "
-        "alone.",
-        "If it stays blank": "A firewall of this computer is in the way, or a network that keeps its devices "
-        "apart.",
+        say("who_reach"): say("everybody_computer_network"),
+        "What they see": say("app_work_show_show", beyond=beyond),
+        say("lead"): say("alone_whoever_opens", lead=lead),
+        "To end it": say("ctrl_c_ends_app"),
+        say("stays_blank"): say("firewall_computer_way"),
     }
     code = terminal_code(link, coloured=coloured)
     rows = "".join(_row(name, words) for name, words in said.items())

@@ -19,27 +19,22 @@ from pathlib import Path
 
 from model.system.files import bounded, bytes_text, content_of, printable, text_of
 from model.system.machine import speak_utf8
+from viz.notation.words import sentences_of
+
+phrase = sentences_of("command.command")
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"  # of the repository; a wheel has none
 MOST_TEXT = 100_000_000  # bytes of a text to be recorded: models read thousands of words
-USAGE = """%(prog)s [[open] MODEL [TEXT] | TRACE.safetensors] [--port PORT] [--no-browser]
-       %(prog)s class [--port PORT] [--address ADDRESS]
-       %(prog)s record MODEL TEXT.txt -o TRACE.safetensors [--full] [--by-layer] [--lines]
-       %(prog)s profile MODEL CORPUS.txt -o FOLDER [--workers N | --cluster ADDRESS]
-       %(prog)s papers MODEL … [-o REPORT.md]
-       %(prog)s check PICTURE …
-       %(prog)s mcp [MODEL …]
-       %(prog)s site FOLDER [--course COURSE.toml] [--in-browser MODEL …] | site LESSON.html --lesson …
-       %(prog)s --version | --help"""
+USAGE = phrase("prog_open_model")
 COMMANDS = {
-    "open": "the app in the browser, with a model and a text, or a trace file; “open” may be left out",
-    "class": "the app for a class in this computer's network, with a link and a code to scan",
-    "record": "a trace file of what a model does with a text",
-    "profile": "what each head of a model does over a whole corpus",
-    "papers": "which results of papers hold in a model",
-    "check": "whether the numbers of saved pictures are the model's own",
-    "site": "pages that need no server and no network, for a class or a link",
-    "mcp": "the picture and the numbers in a chat with an assistant, which starts this command itself",
+    "open": phrase("app_browser_model"),
+    "class": phrase("app_class_computer"),
+    "record": phrase("trace_file_model"),
+    "profile": phrase("head_model_over"),
+    "papers": phrase("results_papers_hold"),
+    "check": phrase("whether_numbers_saved"),
+    "site": phrase("pages_need_server"),
+    "mcp": phrase("picture_numbers_chat"),
 }
 
 
@@ -101,15 +96,13 @@ def _start_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         program(),
         USAGE,
-        description="Without arguments: the app, at its first page.",
-        epilog=f"commands:\n{listed}\n\n{program()} COMMAND --help says what a command takes.",
+        description=phrase("without_arguments_app"),
+        epilog=phrase("commands_command_help", listed=listed, program=program()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "model", nargs="?", help="a name in the list of models, a hub id, a folder, or a trace file"
-    )
-    parser.add_argument("text", nargs="?", help="what the model reads")
-    parser.add_argument("--port", type=_port, help="port to listen on; without: 8501 or the next")
+    parser.add_argument("model", nargs="?", help=phrase("name_list_models"))
+    parser.add_argument("text", nargs="?", help=phrase("model_reads"))
+    parser.add_argument("--port", type=_port, help=phrase("port_listen_without"))
     parser.add_argument("--no-browser", action="store_true", help="open no browser")
     parser.add_argument("--version", action="version", version=f"attention-lens {version()}")
     return parser
@@ -118,19 +111,17 @@ def _start_parser() -> argparse.ArgumentParser:
 def _record_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         f"{program()} record",
-        description="Runs a model on a text, and writes the trace of the pass into a file.",
+        description=phrase("runs_model_text"),
     )
-    parser.add_argument("model", help="a name in the list of models, a hub id, or a folder")
-    parser.add_argument("text", help="a text file in UTF-8; -: what is piped in")
+    parser.add_argument("model", help=phrase("name_list_models_hub"))
+    parser.add_argument("text", help=phrase("text_file_utf_8"))
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="TRACE.safetensors")
-    parser.add_argument("--full", action="store_true", help="record the feed-forward layers too")
-    parser.add_argument(
-        "--by-layer", action="store_true", help="for a model larger than memory: layer after layer"
-    )
+    parser.add_argument("--full", action="store_true", help=phrase("record_feed_forward"))
+    parser.add_argument("--by-layer", action="store_true", help=phrase("model_larger_memory"))
     parser.add_argument(
         "--lines",
         action="store_true",
-        help="a file for each line of the text; -o names their folder",
+        help=phrase("file_line_text_o"),
     )
     return parser
 
@@ -138,9 +129,11 @@ def _record_parser() -> argparse.ArgumentParser:
 def _check_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         f"{program()} check",
-        description="Runs the model of saved pictures again, and says whether their numbers hold.",
+        description=phrase("runs_model_saved"),
     )
-    parser.add_argument("pictures", nargs="+", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    parser.add_argument(
+        "pictures", nargs="+", type=Path, metavar="PICTURE", help=phrase("png_svg_pdf")
+    )
     return parser
 
 
@@ -165,34 +158,26 @@ def _check(pictures: Sequence[Path]) -> int:
 def _site_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         f"{program()} site",
-        description="Writes pages that need no server and no network: examples with their runs, their walk, "
-        "worked examples, a glossary and a lesson. index.html opens from a disk, or from any file server.",
+        description=phrase("writes_pages_need"),
     )
-    parser.add_argument("target", type=Path, help="a folder; with --lesson a file")
-    parser.add_argument(
-        "--course", type=Path, help="title, sentences, models and pages of your own"
-    )
+    parser.add_argument("target", type=Path, help=phrase("folder_lesson_file"))
+    parser.add_argument("--course", type=Path, help=phrase("title_sentences_models"))
     parser.add_argument(
         "--in-browser",
         nargs="*",
         metavar="MODEL",
-        help="instead of the course's: read any sentence there",
+        help=phrase("instead_course_read"),
     )
-    parser.add_argument(
-        "--lesson", action="store_true", help="one HTML file: the lesson, and what it opens"
-    )
+    parser.add_argument("--lesson", action="store_true", help=phrase("html_file_lesson"))
     return parser
 
 
 def _chat_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         f"{program()} mcp",
-        description="Serves the chat that starts it, through its standard input and output: it listens on no "
-        "port. The chat may use the listed models whose files are on this computer, and those named here.",
+        description=phrase("serves_chat_starts"),
     )
-    parser.add_argument(
-        "models", nargs="*", metavar="MODEL", help="one more: a listed name, a hub id, or a folder"
-    )
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=phrase("more_listed_name"))
     return parser
 
 
@@ -217,7 +202,7 @@ def _start(options: argparse.Namespace) -> None:
 def _serve_chat(more: Sequence[str]) -> None:
     from model.system.extras import require_extra
 
-    require_extra("The server for chats", "anywidget_mcp")
+    require_extra(phrase("server_chats"), "anywidget_mcp")
     from viz.chat.answers import Answers, on_this_computer
     from viz.chat.server import ChatServer
 

@@ -14,6 +14,9 @@ from streamlit.errors import FragmentHandledException
 from model import __name__ as MODEL
 from model.trace.unproven import NotShownError
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
+
+say = sentences_of("elements.error_boundary")
 
 OWN = "attention"  # the logger of the app's events
 
@@ -41,11 +44,6 @@ def tell(error: Exception) -> bool:
     report = secrets.token_hex(3)
     logging.getLogger(OWN).error("page broke", exc_info=error, extra={"facts": {"report": report}})
     with st.container(key=f"broken-{report}"):
-        st.error(
-            "This part of the page failed because of an error in the app. Your sentence and your "
-            "choices are kept, and the rest of the page works. Try again, or choose something "
-            "else. If it happens again, tell whoever runs this app the number of this report: "
-            f"{report}."
-        )
+        st.error(say("part_page_failed", report=report))
         st.button("Try again", key=f"try-again-{report}")
     return True

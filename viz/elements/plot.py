@@ -13,7 +13,10 @@ import streamlit as st
 from model.system.files import bytes_text
 from viz.figures.in_words import in_words
 from viz.figures.room import LETTERS, counted_margins, narrow_rules, room_above, without_anchor
+from viz.notation.words import sentences_of
 from viz.state.session import choice
+
+say = sentences_of("elements.plot")
 
 
 def rules(css: str) -> None:
@@ -25,9 +28,9 @@ def rules(css: str) -> None:
 # Bytes of a picture in the message to the browser. A matrix of as many cells as are drawn, with its mask and
 # its hatching, has 3.2 MB; Streamlit refuses 20 MB.
 LARGEST = 4_000_000
-WOULD_SEND = "This picture would send"
+WOULD_SEND = say("picture_send")
 PLOTLY = 450  # pixels of a figure without a height
-WAITS = "The picture is being drawn."
+WAITS = say("picture_being_drawn")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # Streamlit leaves it out of a class named after a key
 
 
@@ -65,8 +68,12 @@ def plot(
     size = _bytes(figure.to_plotly_json())
     if size > LARGEST:
         st.info(
-            f"{WOULD_SEND} {bytes_text(size)}; at most {bytes_text(LARGEST)} are drawn. "
-            "A shorter text has a smaller one."
+            say(
+                "most_drawn_shorter",
+                would_send=WOULD_SEND,
+                bytes_text=bytes_text(size),
+                largest_bytes_text=bytes_text(LARGEST),
+            )
         )
         return
     margin = counted_margins(figure)

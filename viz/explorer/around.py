@@ -14,9 +14,12 @@ from viz.explorer.packing import Json
 from viz.explorer.stages import Stage
 from viz.notation import formulas
 from viz.notation.formulas import StageName, StepFormula
+from viz.notation.words import sentences_of
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
+
+say = sentences_of("explorer.around")
 
 LARGEST = 12_000_000  # bytes of the arrays of one group in all runs; a larger one is not offered
 
@@ -112,8 +115,8 @@ def _entering(around: "AroundHeads") -> Group | None:
         "stream",
         "query",
         "dimension",
-        f"The stream that enters layer {layer}: one row per token, one column per dimension",
-        "Token and position as before, and what every sub-layer so far has added to them.",
+        say("stream_enters_layer", layer=layer),
+        say("token_position_before"),
         group="positions",
         width=state.shape[1],
     )
@@ -136,9 +139,8 @@ def _added(around: "AroundHeads") -> Group:
         "stream",
         "query",
         "dimension",
-        "Token vectors with their positions added: one row per token, one column per dimension",
-        "The first layer starts from the sum: word and position in one vector. The same token at another "
-        "place gets another row.",
+        say("token_vectors_positions"),
+        say("first_layer_starts"),
         group="positions",
         width=width,
         captions=("token vectors", "with positions added"),
@@ -168,10 +170,8 @@ def _turned(around: "AroundHeads") -> Group | None:
         "query",
         "query",
         "dimension",
-        "Queries of {head}, rotated by their positions: one row per token",
-        "Each pair of numbers of a query is rotated by an angle that grows with the token's position, and so "
-        "are those of a key. So a score depends on the distance of the two tokens, not on where they stand. "
-        "Row 0 stays as it is.",
+        say("queries_head_rotated"),
+        say("pair_numbers_query"),
         group="positions",
         captions=("before the rotation", "after it: Q"),
     )
@@ -201,12 +201,11 @@ def _norm(around: "AroundHeads") -> Group | None:
         "stream",
         "query",
         "dimension",
-        f"The {law.name} that feeds this layer: one row per token, one column per dimension",
-        "The norm gives each row the same size, then γ stretches single columns"
-        f"{' and β shifts them' if shifts else ''}. Its output is the x that W_Q reads.",
+        say("feeds_layer_row", law=law.name),
+        say("norm_gives_row_same", choice=" and β shifts them" if shifts else ""),
         group="norm",
         width=record.input.shape[1],
-        captions=("the stream before the norm", "after it: x"),
+        captions=(say("stream_before_norm"), "after it: x"),
     )
     part = AroundStage(
         stage,
@@ -248,9 +247,8 @@ def _head_norm(around: "AroundHeads", side: Literal["query", "key"]) -> Group | 
         side,
         side,
         "dimension",
-        f"{'Queries' if side == 'query' else 'Keys'} of {{head}} and their own {law.name}: one row per token",
-        f"Each head's {side} gets the same size before γ stretches its numbers"
-        + (", and so does each key." if side == "query" else ", as each query does."),
+        say("head_own_row_per", choice="Queries" if side == "query" else "Keys", law=law.name),
+        say("head_gets_same_size", side=side) + (say("key") if side == "query" else say("query")),
         group=name,
         captions=(f"x {map_}", f"after its {law.short}"),
     )
@@ -292,7 +290,7 @@ def _merged(around: "AroundHeads") -> Group:
         "query",
         "dimension",
         f"Outputs of all {heads} heads side by side: {value_width} columns per head, framed = {{head}}",
-        "Each head has columns of its own: no number here depends on more than one head.",
+        say("head_columns_own"),
         group="merged",
         width=heads * value_width,
         block=value_width,
@@ -305,9 +303,8 @@ def _merged(around: "AroundHeads") -> Group:
         "stream",
         "query",
         "dimension",
-        "What all heads write together, through W_O: one row per token, one column per dimension",
-        "W_O mixes the heads: each of them writes to every column. Their sum goes to the stream, in some "
-        "models through one more norm.",
+        say("heads_write_together"),
+        say("w_o_mixes_heads"),
         group="merged",
         width=width,
     )

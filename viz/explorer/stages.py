@@ -9,6 +9,9 @@ from model.nn.stages import SCORE_STAGES, SINKS
 from viz.notation.formulas import StageName
 from viz.notation.numbers import signed
 from viz.notation.theme import QuantityName
+from viz.notation.words import sentences_of
+
+say = sentences_of("explorer.stages")
 
 StageAxis = Literal["query", "key", "dimension"]
 
@@ -55,14 +58,14 @@ def stages(
     """
     causal = kind == "causal"
     upper_right = causal and only_future
-    hidden = "; upper right = the future, masked" if upper_right else "; hatched = masked"
-    hidden = hidden if window is None else f"; hatched = outside the window of {window}, masked"
+    hidden = say("upper_right_future") if upper_right else "; hatched = masked"
+    hidden = hidden if window is None else say("hatched_outside_window", window=window)
     hidden = hidden if masked else ""
-    future = " The future is still visible here." if causal else ""
-    striped = f"A vertical stripe is a key that matches every query.{future}"
+    future = say("future_still_visible") if causal else ""
+    striped = say("vertical_stripe_key", future=future)
     found = (
         *_VECTORS,
-        _matrix("scores", "Q·Kᵀ", ", not yet scaled or masked", striped),
+        _matrix("scores", "Q·Kᵀ", say("not_yet_scaled_masked"), striped),
         _matrix("scaled", f"× {signed(f'{scale:.4g}')}", "", _scaled_look(scale)),
         *(
             _matrix(stage.name, stage.step, "", stage.look(needs.get(stage.field)))
@@ -82,7 +85,7 @@ def _vectors(
 ) -> Stage:
     """A stage with a row for each token and a column for each dimension."""
     rows: StageAxis = "query" if name in ("query", "output") else "key"
-    title = f"{title}, one column per dimension"
+    title = say("column_per_dimension", title=title)
     step = "· V" if name == "output" else ""
     return Stage(name, label, cell, step, name, rows, "dimension", title, look)
 
@@ -92,32 +95,30 @@ _VECTORS = (
         "query",
         "Q",
         "query value",
-        "Queries of {head}: one row per token",
-        "Each row is the query of one token: what it looks for. Rows with the same pattern look "
-        "for the same thing.",
+        say("queries_head_row"),
+        say("row_query_token"),
     ),
     _vectors(
         "key",
         "K",
         "key value",
-        "Keys of {head}: one row per token",
-        "Each row is the key of one token. A key gets a high score from a query if both are large "
-        "in the same dimensions, with the same signs.",
+        say("keys_head_row_per"),
+        say("row_key_token_key"),
     ),
     _vectors(
         "value",
         "V",
         "value",
-        "Values of {head}: one row per token",
-        "Each row is the value of one token: what it passes on to the tokens that attend to it.",
+        say("values_head_row"),
+        say("row_value_token"),
     ),
 )
 _OUTPUT = _vectors(
     "output",
     "output",
     "output",
-    "Output of {head}: one row per query token",
-    "Each row is the sum of the rows of V, each times the weight that this query gives it.",
+    say("output_head_row"),
+    say("row_sum_rows_v_times"),
 )
 _CELLS = {"scores": "score", "weights": "weight"}
 
@@ -125,7 +126,7 @@ _CELLS = {"scores": "score", "weights": "weight"}
 def _matrix(name: StageName, step: str, more: str, look: str) -> Stage:
     """A stage with a row for each query and a column for each key."""
     called = _CELLS.get(name, f"{name} score")
-    title = f"{called.capitalize()}s of {{head}}: row = query, column = key{more}"
+    title = say("head_row_query_column", called=called.capitalize(), more=more)
     quantity: QuantityName = "weight" if name == "weights" else "score"
     return Stage(name, name, called, step, quantity, "query", "key", title, look)
 
@@ -139,49 +140,31 @@ def _weights(hidden: str, causal: bool, sinks: bool) -> Stage:
 
 def _weights_look(causal: bool) -> str:
     if not causal:
-        return "A row shows how much its token attends to each token of the columns: it sums to 1."
-    return (
-        "Look for lines and columns: on the diagonal a token attends to itself, just below it to the one "
-        "before."
-    )
+        return say("row_shows_much_token")
+    return say("look_lines_columns")
 
 
 def _scaled_look(scale: float) -> str:
     if scale == 1:
-        return "The same as the scores: nothing is scaled here."
+        return say("same_scores_nothing")
     if abs(scale) < 1:
-        return (
-            "The same pattern in a smaller range. Without this the softmax would put more of the "
-            "weight on the largest scores."
-        )
-    return (
-        "The same pattern in a larger range. Without this the softmax would spread the weight "
-        "more evenly."
-    )
+        return say("same_pattern_smaller")
+    return say("same_pattern_larger")
 
 
 def _masked_look(
     kind: str, masked: bool, leaks: bool, window: int | None, only_future: bool
 ) -> str:
     if not masked:
-        return "Every query may attend to every key here, so nothing changes."
+        return say("every_query_may")
     if leaks:
-        return (
-            "The mask value is a number, not minus infinity. "
-            "A masked key can still get weight in the next step."
-        )
+        return say("mask_value_number")
     if window is not None:
         return (
-            f"A sliding window of {window}: a query attends to at most {window} tokens, itself and those "
-            "just before it. The lower left is too far back, the upper right is the future."
+            say("sliding_window_query", window=window)
             if kind == "causal"
-            else f"A sliding window: a query attends only to tokens near it, at most {window}."
+            else say("sliding_window_query_attends", window=window)
         )
     if kind == "causal" and only_future:
-        return (
-            "The upper right is the future: a query may attend only to itself and to earlier "
-            "tokens."
-        )
-    return (
-        "Hatched keys are hidden from the query of that row. They get no weight in the next step."
-    )
+        return say("upper_right_future_query")
+    return say("hatched_keys_hidden")

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from viz.figures.chart import BARE, MONOSPACED, chart, marks
 from viz.notation.labels import plotly_label, tick_positions
 from viz.notation.theme import KEY, QUERY, REFERENCE, WEIGHT, rgba
+from viz.notation.words import sentences_of
+
+say = sentences_of("figures.alignment")
 
 LEAST = 0.02  # smaller weights are not drawn
 STEP = 0.05  # weights are rounded to multiples of this
@@ -64,7 +67,7 @@ def alignment(
             if chosen is None or place == chosen
         ]
         traces.append(_segments(bands, rgba(REFERENCE, 0.4), REFERENCE_WIDTH))
-        entries.append(("reference, from the grammar", rgba(REFERENCE, 0.5), REFERENCE_WIDTH))
+        entries.append((say("reference_grammar"), rgba(REFERENCE, 0.5), REFERENCE_WIDTH))
     for drawn, strength in ((lines[~is_clear], _PALE), (lines[is_clear], 1.0)):
         # One trace for each width: Plotly draws all lines of a trace alike.
         steps = np.maximum(np.round(weights[*drawn.T] / STEP).astype(int), 1)
@@ -94,7 +97,7 @@ def alignment(
         {"range": [longest - 0.4, -0.6], "visible": False, "fixedrange": True},
         height=min(100 + round(min(max(_ALL / longest, _ROW), _HIGHEST) * longest), 900),
         legend={"orientation": "h", "y": -0.02, "yanchor": "top", "x": 0.5, "xanchor": "center"},
-        meta=f"Lines from {names[0]} to {names[1]}, as wide as the weight. {'; '.join(pairs)}.",
+        meta=say("lines_wide_weight", first_names=names[0], names=names[1], pairs="; ".join(pairs)),
     )
 
 

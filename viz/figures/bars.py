@@ -45,6 +45,9 @@ from viz.notation.theme import (
     rgba,
     rising_scale,
 )
+from viz.notation.words import sentences_of
+
+say = sentences_of("figures.bars")
 
 FloatArray = NDArray[np.floating]
 _LONG = 0.6  # of the longest bar: a longer one has its words inside
@@ -162,7 +165,7 @@ def written_steps(steps: Sequence[WrittenStep], *, chosen: int, error: float = 0
         barmode="stack",
         bargap=0.12,
         showlegend=False,
-        meta="A column for each step. "
+        meta=say("column_step")
         + "; ".join(
             f"{plotly_label(step.tokens[0], _LABEL)} {probability(step.shares[0], error)}"
             for step in steps
@@ -322,11 +325,11 @@ def word_probabilities(words: Sequence[GivenWord], error: float = 0.0) -> go.Fig
     shares = [word.share for word in words]
     texts = [probability(share, error) for share in shares]
     look: dict[str, object] = {"textfont": MONOSPACED}
-    traces = [_shares(shares, texts, "the word in the text", PROBABILITY, error, **look)]
+    traces = [_shares(shares, texts, say("word_text"), PROBABILITY, error, **look)]
     others = {row: word for row, word in enumerate(words) if not word.agrees}
     if others:
         shares = [word.first_share for word in others.values()]
-        name = "the model's first choice, where it differs"
+        name = say("model_first_choice")
         texts = [
             f"{plotly_label(word.first)} {probability(word.first_share, error)}"
             for word in others.values()
@@ -334,7 +337,7 @@ def word_probabilities(words: Sequence[GivenWord], error: float = 0.0) -> go.Fig
         look["y"] = list(others)
         traces.append(_shares(shares, texts, name, MASKED, error, **look))
     rows = Axis("word", [word.word for word in words], longest=16).down(40)
-    across = titled("probability, given the words before", **_SHARES)
+    across = titled(say("probability_given_words"), **_SHARES)
     height = min(110 + 44 * len(words), 900)
     return _grouped(traces, across, rows, height, showlegend=True)
 
@@ -377,7 +380,7 @@ def distribution(
     place = {"xaxis": "x2", "yaxis": "y2", **STEADY}
     shown = drawn or model
     texts = [probability(share, shown.error) if share else "cut" for share in shown.all]
-    name = "the model's own" if drawn is None else "after temperature, top-k and top-p"
+    name = "the model's own" if drawn is None else say("after_temperature_top")
     traces.append(_shares(shown.all, texts, name, PROBABILITY, shown.error, **place))
     if drawn is not None:  # last: over the filled bars
         texts = [""] * len(texts)
@@ -406,7 +409,7 @@ def distribution(
             note(f"<b>probability</b>{divided}{own}", 0.38, 1, **above),
         ],
         showlegend=False,
-        meta="Logits and probabilities of the next token. "
+        meta=say("logits_probabilities_next")
         + "; ".join(
             f"{plotly_label(label, _LABEL)}: {probability(share, shown.error)}"
             for label, share in zip([*labels, f"{others:,} others"], shown.all, strict=True)
@@ -512,7 +515,7 @@ def spread_bars(
         bargap=0.3,
         showlegend=False,
         **CLICKED,
-        meta=f"A row of bars for each token, one at each stage: {'; '.join(reaches)}.",
+        meta=say("row_bars_token_stage", reaches="; ".join(reaches)),
     )
 
 
@@ -531,7 +534,7 @@ def contribution_lengths(
     """
     positions = list(range(len(names)))
     means, lengths = added.mean(1), stream.mean(1) if token is None else stream[:, token]
-    whose = "mean of all tokens" if token is None else "this token"
+    whose = say("mean_tokens") if token is None else "this token"
     colours = [_ADDED_BY[name.endswith("feed-forward")] for name in names]
     bars = go.Bar(
         x=positions,
@@ -549,13 +552,13 @@ def contribution_lengths(
     mean = marks(
         positions,
         means,
-        name="added, mean of all tokens",
+        name=say("added_mean_tokens"),
         marker={"symbol": "diamond", "size": 11, "color": MASKED},
         hover="mean %{y:.4f}",
         showlegend=True,
     )
     stream_line = line(
-        *(positions, lengths, f"the stream before it, {whose}", STREAM),
+        *(positions, lengths, say("stream_before", whose=whose), STREAM),
         mode="lines+markers",
         width=2,
         hover="stream %{y:.4f}",
@@ -567,8 +570,8 @@ def contribution_lengths(
     ticks = {"tickvals": positions, "ticktext": [name.replace(" ", "<br>", 1) for name in names]}
     return chart(
         [bars, *([] if token is None else [mean]), stream_line, *meanings],
-        titled("sub-layer, in order", autotickangles=[0], **ticks),
-        titled("length of the vector", rangemode="tozero"),
+        titled(say("sub_layer_order"), autotickangles=[0], **ticks),
+        titled(say("length_vector"), rangemode="tozero"),
         height=430,
         barmode="overlay",
     )
@@ -577,7 +580,7 @@ def contribution_lengths(
 def contribution_rows(names: Sequence[str], added: FloatArray, tokens: Sequence[str]) -> go.Figure:
     """added (sub-layer, token) as a heatmap, a row a token; colours start at 0."""
     end = colour_end(added, 95)
-    title = "length of what each sub-layer adds"
+    title = say("length_sub_layer")
     columns = Axis(title, names, tokens=False)
     figure = heatmap(added.T, rows=Axis("token", tokens), columns=columns, quantity="stream")
     figure.data[-1].update(zmin=0, zmax=end.value or 1.0, colorscale=rising_scale(STREAM))

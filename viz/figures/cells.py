@@ -29,6 +29,9 @@ from viz.notation.theme import (
     rgba,
     rising_scale,
 )
+from viz.notation.words import sentences_of
+
+say = sentences_of("figures.cells")
 
 CLICKED = 24  # up to so many queries and keys each edge has a mark
 CROSSED = 64 * 64  # up to so many cells each zero has a cross; more crosses would touch
@@ -106,7 +109,7 @@ def after_dropout(
     beyond = 0 if end is None else int((np.abs(values) > end).sum())
     if beyond:
         count = values.size if blocked is None else int((~blocked).sum())
-        title.append(f"{beyond:,} of {count:,} beyond the colours, which end at {end:.3g}")
+        title.append(say("beyond_colours_end", beyond=beyond, count=count, end=end))
     return figure.update_xaxes(title={"text": "<br>".join(title)})
 
 
@@ -224,7 +227,7 @@ def lens_table(
     ]
     figure = heatmap(
         shares,
-        rows=Axis("state of the stream", states, tokens=False),
+        rows=Axis(say("state_stream"), states, tokens=False),
         columns=Axis("token read", tokens),
         quantity="weight",
         words=words,

@@ -25,9 +25,12 @@ from viz.notation.theme import (
     WEIGHT,
     rgba,
 )
+from viz.notation.words import sentences_of
 
 if TYPE_CHECKING:
     from model.analysis.stream.feed_forward import ActivationCurve, Function, Histogram
+
+say = sentences_of("figures.curves")
 
 Values = NDArray[np.floating]
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -39,9 +42,9 @@ def likeness_lines(word: Values, others: Values | None, *, states: Sequence[str]
     are any. Raises ValueError if states and cosines are not equally many."""
     if word.shape != (len(states),):
         raise ValueError(f"{word.shape} cosines for {len(states)} states.")
-    drawn = [("the word in both sentences", word, STREAM, "solid")]
+    drawn = [(say("word_both_sentences"), word, STREAM, "solid")]
     if others is not None:
-        drawn.append(("the word and the other tokens, mean", others, MASKED, "dot"))
+        drawn.append((say("word_other_tokens"), others, MASKED, "dot"))
     places = list(range(len(states)))
     lines = [
         line(
@@ -55,7 +58,7 @@ def likeness_lines(word: Values, others: Values | None, *, states: Sequence[str]
     ]
     lowest = min(0.0, *(float(cosines.min()) for _, cosines, _, _ in drawn))
     ticks = {"tickvals": places, "ticktext": list(states), "tickangle": -40, "showgrid": False}
-    across = titled("state of the stream", **ticks)
+    across = titled(say("state_stream"), **ticks)
     return chart(lines, across, titled("cosine similarity", range=[1.1 * lowest, 1.06]), height=430)
 
 
@@ -74,8 +77,8 @@ def gradient_by_depth(with_shortcuts: Sequence[float], without: Sequence[float])
             ("without: f(x)", without, MASKED, "dash"),
         )
     ]
-    up = titled("size of the gradient", type="log", exponentformat="power", nticks=8)
-    return chart(lines, titled("blocks passed, from input to loss"), up, height=420)
+    up = titled(say("size_gradient"), type="log", exponentformat="power", nticks=8)
+    return chart(lines, titled(say("blocks_passed_input")), up, height=420)
 
 
 def position_curves(
@@ -125,8 +128,8 @@ def bias_curves(
         ).update(line_shape="hvh" if stairs else "linear")
         for head, curve in enumerate(values)
     ]
-    across = titled("distance: position of the key − position of the query")
-    figure = chart(lines, across, titled("added to the score"), height=430, showlegend=True)
+    across = titled(say("distance_position_key"))
+    figure = chart(lines, across, titled(say("added_score")), height=430, showlegend=True)
     return figure if mark is None else figure.add_vline(mark, line=DOTTED)
 
 
@@ -338,7 +341,7 @@ def seed_curves(drawn: Sequence[Seeds], *, measure: str) -> go.Figure:
         titled("training step"),
         titled(measure),
         height=380,
-        meta=f"Curves of training, the mean over seeds. At the last step, {ends}.",
+        meta=say("curves_training_mean", ends=ends),
     )
 
 
@@ -462,7 +465,7 @@ def time_lines(timed: Sequence[Timed], expected: Timed) -> go.Figure:
         )
         for row, hover, mode, dash in drawn
     ]
-    return _logarithmic(traces, "milliseconds of one pass", tickvals=list(expected.lengths))
+    return _logarithmic(traces, say("milliseconds_pass"), tickvals=list(expected.lengths))
 
 
 def _logarithmic(traces: Sequence[go.Scatter], unit: str, **lengths: object) -> go.Figure:
@@ -506,7 +509,7 @@ def curve_over_values(curve: "ActivationCurve", met: "Histogram") -> go.Figure:
         x=(met.edges[:-1] + met.edges[1:]) / 2,
         y=100 * met.shares,
         width=np.diff(met.edges),
-        name="values of this run",
+        name=say("values_run"),
         marker={"color": rgba(MASKED, 0.45), "line": {"width": 0}},
         yaxis="y2",
         hovertemplate="around %{x:.2f}: %{y:.2f} % of the values<extra></extra>",
@@ -519,7 +522,7 @@ def curve_over_values(curve: "ActivationCurve", met: "Histogram") -> go.Figure:
     outside = (
         f"{met.outside:,} of {met.total:,} values lie outside;<br>all run from {low} to {high}"
     )
-    shares = titled("share of the values, %", side="right", showgrid=False, tickmode="auto")
+    shares = titled(say("share_values"), side="right", showgrid=False, tickmode="auto")
     return chart(
         [bars, *lines],
         titled(f"before the activation<br>{outside}"),

@@ -32,6 +32,9 @@ from viz.notation.theme import (
     WEIGHT,
     rgba,
 )
+from viz.notation.words import sentences_of
+
+say = sentences_of("figures.diagrams")
 
 _HIDDEN: TraceStyle = {"visible": False, "fixedrange": True}  # of an axis
 
@@ -115,7 +118,7 @@ def to_scale(length: int, width: int, heads: int) -> go.Figure:
         margin={"l": 8, "r": 8, "t": 56, "b": 8},
         showlegend=False,
         annotations=names,
-        meta="Drawn to one scale. " + "; ".join(f"{name}: {words}" for _, _, words, name in shown),
+        meta=say("drawn_scale") + "; ".join(f"{name}: {words}" for _, _, words, name in shown),
     )
 
 
@@ -170,14 +173,12 @@ def paths_and_gradients(
         yaxis3=bare | {"domain": list(_CHAIN), "range": [-1.6, 0.8]},
         height=430,
         annotations=[
-            note_above(f"attention: {one} from token to token", _ARC[1] + 0.02),
-            note_above(f"GRU: {count}, one state after the other", _CHAIN[1] + 0.02),
-            note_above(
-                "gradient of the last output by each token, log scale", _GRADIENTS[1] + 0.02
-            ),
+            note_above(say("attention_token_token", one=one), _ARC[1] + 0.02),
+            note_above(say("gru_state_after", count=count), _CHAIN[1] + 0.02),
+            note_above(say("gradient_last_output"), _GRADIENTS[1] + 0.02),
         ],
         legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0.0},
-        meta=f"Token {start} to token {stop}: one step of attention, {count} of a GRU.",
+        meta=say("token_token_step", start=start, stop=stop, count=count),
     )
 
 
@@ -187,7 +188,7 @@ _NOW, _BEFORE, _IN_SOME, _DROPPED = 1, 2, 3, 4  # states of a cell
 _STATES = {
     _NOW: ("computed now", KEY),
     _BEFORE: ("kept", rgba(KEY, 0.32)),
-    _IN_SOME: ("kept in some layers", rgba(KEY, 0.14)),
+    _IN_SOME: (say("kept_some_layers"), rgba(KEY, 0.14)),
     _DROPPED: ("dropped", rgba(MASKED, 0.14)),
 }
 
@@ -231,7 +232,7 @@ def staircase(
         row[before] = np.where(has == 1, _BEFORE, np.where(has > 0, _IN_SOME, _DROPPED))
     steps_of = [str(first + number + 1) for number in range(len(steps))]
     rows = Axis("step", steps_of, tokens=False).down(fixedrange=True)
-    name = f"the last {len(at)} of {len(tokens)} tokens" if hidden else ""
+    name = say("last_tokens", at=len(at), tokens=len(tokens)) if hidden else ""
     wide = {1: 0.64, 2: 0.5}[len(bars)]
     labels = Axis(name, list(tokens)[hidden:]).across(
         range=[-0.5, len(at) - 0.5], tickangle=SLANTED, domain=[0, wide], fixedrange=True
@@ -259,9 +260,9 @@ def staircase(
         traces += _step_bars(one, steps_of, f"x{axis}")
         notes.append(note(f"<b>{one.title}</b>", left, 1, **above))
     last = steps[-1]
-    kept = f"those of {last.kept} others are kept"
+    kept = say("others_kept", kept=last.kept)
     if (cells[-1] > _BEFORE).any():
-        kept += ", but for what is dropped"
+        kept += say("dropped")
     return chart(
         traces,
         labels,
@@ -272,8 +273,9 @@ def staircase(
         barmode="overlay",
         bargap=0.25,
         showlegend=False,
-        meta=f"A staircase of {len(steps)} steps. In the last one the keys and values of {last.new} of "
-        f"{last.tokens} tokens are computed; {kept}.",
+        meta=say(
+            "staircase_steps_last", steps=len(steps), new=last.new, tokens=last.tokens, kept=kept
+        ),
         **layout,
     )
 

@@ -50,6 +50,9 @@ from viz.notation.theme import (
     rgba,
     rising_scale,
 )
+from viz.notation.words import sentences_of
+
+say = sentences_of("figures.head_tiles")
 
 TileCell = tuple[int, int]  # (layer, head), or (row, column)
 
@@ -538,5 +541,5 @@ def singular_curves(looks: Sequence[float], writes: Sequence[float]) -> go.Figur
         )
         for values, name, colour in ((looks, "W_Q · W_Kᵀ", SCORE), (writes, "W_V · W_O", VALUE))
     ]
-    up = titled("share of the largest", range=[0, 1.05])
+    up = titled(say("share_largest"), range=[0, 1.05])
     return chart(lines, titled("singular value"), up, height=340)

@@ -13,6 +13,9 @@ from viz.figures.chart import MONOSPACED, SLANTED, Axis, chart, frame, marks, no
 from viz.figures.room import BELOW, LARGE, MARGIN, SCALE, TALLEST, TITLE_LINE, Squares
 from viz.notation.numbers import signed
 from viz.notation.theme import INK, MASKED, PAPER, QUANTITIES, QuantityName, colorscale, rgba
+from viz.notation.words import sentences_of
+
+say = sentences_of("figures.heatmap")
 
 Matrix = NDArray[np.floating]
 NUMBERED = 12  # up to so many columns the cells show their numbers
@@ -284,7 +287,7 @@ def _in_blocks(
     below the cells so far."""
     if block == (1, 1):
         return figure
-    most = "their maximum" if is_positive else "the value of largest size"
+    most = "their maximum" if is_positive else say("value_largest_size")
     figure.update_layout(height=figure.layout.height + _SENTENCE, margin_b=below + _SENTENCE)
     words = f"One cell = {block[0]} × {block[1]} positions,<br>{most}."
     place = {"xref": "paper", "yref": "paper", "yanchor": "top", "yshift": 8 - below}

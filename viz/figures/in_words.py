@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from viz.notation.labels import drawn_letters
 from viz.notation.numbers import counted, signed
+from viz.notation.words import sentences_of
+
+say = sentences_of("figures.in_words")
 
 LISTED = 4  # at most so many lines or bars are described one by one
 _BREAK = re.compile(r"<br\s*/?>")
@@ -33,7 +36,13 @@ def _heatmap(figure: go.Figure, drawn: go.Heatmap) -> str:
     values = np.asarray(drawn.z, dtype=np.float64)
     is_open = np.isfinite(values)
     rows, columns = _name(figure.layout.yaxis) or "row", _name(figure.layout.xaxis) or "column"
-    said = f"Heatmap, {values.shape[0]} × {values.shape[1]} cells: rows {rows}, columns {columns}."
+    said = say(
+        "heatmap_cells_rows",
+        first_values=values.shape[0],
+        values=values.shape[1],
+        rows=rows,
+        columns=columns,
+    )
     if not is_open.any() or drawn.hoverinfo == "skip":
         return said
     row, column = np.unravel_index(np.where(is_open, values, -np.inf).argmax(), values.shape)
@@ -70,8 +79,13 @@ def _bars(figure: go.Figure, bars: Sequence[go.Bar]) -> str:
         at = int(lengths.argmax())
         name = _name(_axis(figure, trace, "x" if across else "y")) or _plain(trace.name or "")
         parts.append(
-            f"{name or 'value'}: {len(lengths)} bars, the largest is {_number(lengths[at])} at "
-            f"{_label(axis, places[at])}"
+            say(
+                "bars_largest",
+                value=name or "value",
+                lengths=len(lengths),
+                number=_number(lengths[at]),
+                label=_label(axis, places[at]),
+            )
         )
     return f"Bars. {'; '.join(parts)}." if parts else "Bars without a value."
 
@@ -84,8 +98,15 @@ def _lines(figure: go.Figure, lines: Sequence[go.Scatter]) -> str:
         if trace.mode != "text" and len(heights) > 1:
             name = f"{_plain(trace.name)}: " if trace.name else ""
             parts.append(
-                f"{name}{len(heights)} points from {_number(heights[0])} to {_number(heights[-1])}, "
-                f"between {_number(heights.min())} and {_number(heights.max())}"
+                say(
+                    "points_between",
+                    name=name,
+                    heights=len(heights),
+                    number=_number(heights[0]),
+                    heights_number=_number(heights[-1]),
+                    heights_number_2=_number(heights.min()),
+                    heights_number_3=_number(heights.max()),
+                )
             )
     axes = f", {up or 'values'} over {across or 'positions'}"
     more = f"; and {len(lines) - LISTED} more" if len(lines) > LISTED else ""

@@ -34,6 +34,9 @@ from viz.notation.labels import (
 )
 from viz.notation.numbers import signed
 from viz.notation.theme import INK, MASKED, PAPER, QUANTITIES, QuantityName, rgba, vector_scale
+from viz.notation.words import sentences_of
+
+say = sentences_of("figures.vectors")
 
 VectorArray = NDArray[np.floating]
 MARKED = 64  # up to so many rows each has a mark; more marks would touch
@@ -361,7 +364,7 @@ def _side_by_side(
 ) -> go.Figure:
     """labels: one a row, "" for a gap. ends: of all colours."""
     ticks = dimension_ticks(width, _TICKS)
-    title = f"dimension (each block has its own scale){ColourEnd.several(ends)}"
+    title = say("dimension_block_own", several=ColourEnd.several(ends))
     look = BARE | {"tickfont": MONOSPACED, "tickangle": 0}
     texts = [str(tick) for tick in ticks]
     across = titled(title, range=[-0.5, width - 0.5], tickvals=ticks, ticktext=texts) | look

@@ -13,6 +13,9 @@ from model.nn.places import Head
 from model.profile import Profile
 from model.profile.battery import KINDS
 from viz.notation.numbers import signed
+from viz.notation.words import sentences_of
+
+say = sentences_of("notation.head_labels")
 
 KIND = {kind.name: kind for kind in KINDS}
 TITLES = {kind.name: kind.title for kind in KINDS}
@@ -26,11 +29,11 @@ SHORT = {kind.name: kind.title.partition(" ")[0].lower() for kind in KINDS} | {
 Row = Mapping[Any, Any]  # of a profile's labels
 # The verdict of a label, after an arrow: by what is measured.
 VERDICTS = {
-    ("logit", "raises"): "the head raises it",
-    ("logit", "lowers"): "the head lowers it",
-    ("logit", "nothing"): "the head does nothing to it",
-    ("moved", "moves"): "the head matters more here than elsewhere",
-    ("moved", "nothing"): "the head matters no more here than elsewhere",
+    ("logit", "raises"): say("head_raises"),
+    ("logit", "lowers"): say("head_lowers"),
+    ("logit", "nothing"): say("head_nothing"),
+    ("moved", "moves"): say("head_matters_more"),
+    ("moved", "nothing"): say("head_matters_more_elsewhere"),
 }
 # Beside a label whose head does not do what its name says.
 NOTES = {"raises": "but raises it", "lowers": "but lowers it", "nothing": "no effect"}
@@ -96,12 +99,12 @@ def _does(row: Row) -> str:
     size = abs(change) if by_pass else change
     numbers = f"{signed(f'{size:.2f}')} ± {row[f'{name}_spread']:.2f}"
     if row["measure"] == "moved":
-        said = f"without it the last vectors there move by {numbers} of their length"
+        said = say("without_last_vectors", numbers=numbers)
     elif by_pass:
         moves = f"{'falls' if change < 0 else 'rises'} by" if round(size, 2) else "moves by"
         said = f"without it {answer} {moves} {numbers}"
     else:
-        said = f"directly it adds {numbers} to {answer}"
+        said = say("directly_adds", numbers=numbers, answer=answer)
     of = "other rows" if row["measure"] == "moved" else "control"
     form = ".2f" if row["measure"] == "moved" else "+.2f"
     known = "" if np.isnan(control) else f" ({of} {signed(format(control, form))})"

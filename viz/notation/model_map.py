@@ -6,6 +6,9 @@ from typing import Literal
 
 from model.nn.config import ProvenPart, Stack, TransformerConfig
 from model.nn.places import TokenPart as PlaceOnTheMap
+from viz.notation.words import sentences_of
+
+say = sentences_of("notation.model_map")
 
 BlockKind = PlaceOnTheMap | Literal["next_token"]
 
@@ -74,10 +77,10 @@ def rails(config: TransformerConfig, unproven: Collection[ProvenPart] = ()) -> t
 
 def _before(config: TransformerConfig) -> Iterator[MapBlock]:
     factor = "√d_model · " if config.scaled_embedding else ""
-    yield MapBlock("tokens", "tokens", "the text in pieces, each with its id", "n")
-    yield _vectors(config, "vectors", "vectors", f"x = {factor}E[id], a row of the token table")
+    yield MapBlock("tokens", "tokens", say("text_pieces_id"), "n")
+    yield _vectors(config, "vectors", "vectors", say("x_e_id_row_token", factor=factor))
     if config.adds_positions:
-        yield _vectors(config, "positions", "+ positions", "x + p, a vector for each position")
+        yield _vectors(config, "positions", "+ positions", say("x_p_vector_position"))
     if config.embedding_norm:
         yield _norm(config)
 
@@ -106,13 +109,13 @@ def _layer(config: TransformerConfig, stack: Stack) -> Iterator[MapBlock]:
 def _sub_layers(config: TransformerConfig, stack: Stack) -> Iterator[MapBlock]:
     divided = "/√d_k" if config.scaled_scores else ""
     mask = " + B" * config.biases_positions + " + M" * (stack == "decoder")
-    turned = ", Q and K rotated by position" if config.turns_positions else ""
+    turned = say("q_k_rotated_position") if config.turns_positions else ""
     yield _vectors(config, "attention", "attention", f"softmax(QKᵀ{divided}{mask}) V · W_O{turned}")
     if stack == "decoder" and config.encoder_layers:
-        formula = f"softmax(QKᵀ{divided}) V · W_O, K and V from the encoder"
+        formula = say("softmax_qk_v_w_o", divided=divided)
         yield _vectors(config, "cross", "cross-attention", formula)
     if config.experts:
-        formula = f"Σ w_e E_e(x) over the few of {config.experts} experts that the router chooses"
+        formula = say("w_e_e_e_x_over_few", experts=config.experts)
         yield _vectors(config, "feed_forward", "experts", formula)
     elif config.d_mlp:
         formula = "(f(x W_gate) ⊙ x W_in) W_out" if config.is_gated else "f(x W_in) W_out"
@@ -125,13 +128,11 @@ def _after(config: TransformerConfig, stack: Stack) -> Iterator[MapBlock]:
     if stack == "encoder":
         kind: BlockKind = "memory" if config.decoder_layers else "vectors"
         name = "memory" if config.decoder_layers else "output vectors"
-        yield _vectors(config, kind, name, "one vector for each token, in its context")
+        yield _vectors(config, kind, name, say("vector_token_context"))
         return
     words = f"{config.d_vocab:,}"
-    yield MapBlock(
-        "logits", "logits", "x W_U, one logit for each token of the vocabulary", f"n × {words}"
-    )
-    yield MapBlock("next_token", "next token", "softmax(logits of the last token)", words)
+    yield MapBlock("logits", "logits", say("x_w_u_logit_token"), f"n × {words}")
+    yield MapBlock("next_token", "next token", say("softmax_logits_last"), words)
 
 
 def _norm(config: TransformerConfig) -> MapBlock:
@@ -141,7 +142,7 @@ def _norm(config: TransformerConfig) -> MapBlock:
 
 def _add(config: TransformerConfig, results: int = 1) -> MapBlock:
     added = " + ".join(["x", *("f(x)", "g(x)")[:results]])
-    return _vectors(config, "add", "+", f"{added}, into the residual stream")
+    return _vectors(config, "add", "+", say("into_residual_stream", added=added))
 
 
 def _vectors(config: TransformerConfig, kind: BlockKind, name: str, formula: str) -> MapBlock:

@@ -6,6 +6,9 @@ from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Kind, Place, head_label, head_named, layer_label
 from model.trace.trace import Trace
+from viz.notation.words import sentences_of
+
+say = sentences_of("notation.names")
 
 SUBLAYERS: dict[Kind, str] = {
     "self": "self-attention",
@@ -28,7 +31,7 @@ def norm_name(name: str, config: TransformerConfig, *, stacks: int = 1) -> str:
     if place.kind == "embedding":
         words = "After the embeddings"
     elif place.kind == "final":
-        words = "After the last layer"
+        words = say("after_last_layer")
     else:
         before = "after" if config.norms_sum or name == place.after else "before"
         words = f"Layer {place.layer}, {before} {SUBLAYERS[place.kind]}"

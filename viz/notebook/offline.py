@@ -20,6 +20,9 @@ from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode, ValidationError, reads
 
 from model.system.files import LARGEST_JSON, text_of, write_whole
+from viz.notation.words import sentences_of
+
+say = sentences_of("notebook.offline")
 
 STATES = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -39,7 +42,7 @@ class OfflineExporter(HTMLExporter):
     """nbconvert's HTML, without its requests, and with Plotly's figures. A widget whose state was not saved
     is the picture that was saved with it, if any. An output that no page can show is named."""
 
-    export_from_notebook = "HTML, widgets alive offline"  # in JupyterLab's menu
+    export_from_notebook = say("html_widgets_alive")  # in JupyterLab's menu
 
     def __init__(self, **given: Any) -> None:
         from viz.explorer import bundle  # the menu of exports does not wait for it
@@ -63,9 +66,7 @@ class OfflineExporter(HTMLExporter):
         _draw_figures(shown)
         for output in _shown(shown):
             if not output.data.keys() & {*self.config.NbConvertBase.display_data_priority}:
-                output.data["text/plain"] = (
-                    f"This output is left out here: {', '.join(output.data)}."
-                )
+                output.data["text/plain"] = say("output_left_out", data=", ".join(output.data))
         page, more = super().from_notebook_node(shown, resources, **kw)
         # In HTML "<!--<script>" makes the next end of a script a part of it.
         return _WRITTEN.sub(lambda found: found[1] + found[2].replace("<", "\\u003c"), page), more
@@ -106,10 +107,7 @@ def _draw_figures(notebook: NotebookNode) -> None:
 
 
 def _said_of(lost: list[NotebookNode]) -> str:
-    return (
-        f"Still a picture here, not saved with the notebook: {len(lost)} widget{'s' * (len(lost) > 1)}. In "
-        "JupyterLab, choose Settings ▸ Save Widget State Automatically, run the cells again and save."
-    )
+    return say("still_picture_not", lost=len(lost), value="s" * (len(lost) > 1))
 
 
 def _read(notebook: Path) -> NotebookNode:
@@ -120,9 +118,9 @@ def _read(notebook: Path) -> NotebookNode:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m viz.notebook.offline", description=__doc__)
+    parser = argparse.ArgumentParser(prog=say("python_m_viz_notebook"), description=__doc__)
     parser.add_argument("notebook", type=Path)
-    parser.add_argument("-o", "--output", type=Path, help="NOTEBOOK.html if not given")
+    parser.add_argument("-o", "--output", type=Path, help=say("notebook_html_not"))
     asked = parser.parse_args()
     target = asked.output or asked.notebook.with_suffix(".html")
     try:

@@ -14,11 +14,14 @@ from viz.explorer.hero import heroes
 from viz.explorer.message import Json, bytes_of, payload, stages_of
 from viz.explorer.stages import Stage
 from viz.notation.names import modules_of
+from viz.notation.words import sentences_of
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
     from model.run.model import Model
     from model.snippets import Origin
+
+say = sentences_of("notebook.run")
 
 CHECKED_AT_ONCE = 2**23  # attention weights of a run that is checked before it is shown: 0.1 s
 TOGETHER = 4_000_000  # bytes up to which all layers are sent at once, and saved with the notebook
@@ -49,7 +52,7 @@ class Run:
         both = self.baseline, self.trace
         same = self.baseline.text == self.trace.text and self.baseline.model == self.trace.model
         texts = [self.trace.text] if same else [f"{one.model} · {one.text}" for one in both]
-        return f"baseline and changed run · {' | '.join(texts)}"
+        return say("baseline_changed_run", texts=" | ".join(texts))
 
     def queries(self, place: str) -> list[str]:
         """The texts of the tokens that look in a layer."""

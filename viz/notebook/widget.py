@@ -18,11 +18,14 @@ from viz.explorer.message import SHOW_VALUES, Json
 from viz.explorer.packing import packed
 from viz.explorer.selection import Selection
 from viz.figures.svg import still
+from viz.notation.words import sentences_of
 from viz.notebook.library import Library, library, loader, parts, version
 from viz.notebook.run import Run, compared
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("notebook.widget")
 
 SMALL_MAPS = 2**20  # attention weights up to which the maps of all heads are sent at once
 LARGEST = 6_000_000  # bytes of a message with all layers and what stands around their heads
@@ -63,11 +66,11 @@ class AttentionExplorer(anywidget.AnyWidget):
     _layers = Bytes().tag(sync=True)  # packed: all layers, where they are small
     _layer = Bytes().tag(sync=True)  # packed: the chosen one, where that is not enough to draw it
 
-    place = Unicode(help="name of the attention sub-layer").tag(sync=True)
-    head = Position(help="head of that layer").tag(sync=True)
-    stage = Unicode(help="step of the calculation").tag(sync=True)
+    place = Unicode(help=say("name_attention_sub")).tag(sync=True)
+    head = Position(help=say("head_layer")).tag(sync=True)
+    stage = Unicode(help=say("step_calculation")).tag(sync=True)
     query = Position(help="token that looks").tag(sync=True)
-    key = Position(help="token that is looked at").tag(sync=True)
+    key = Position(help=say("token_looked")).tag(sync=True)
 
     def __init__(self, run: Run, place: str, selection: Selection) -> None:
         self._shown = run

@@ -13,9 +13,12 @@ from model.trace.blocks import of_query
 from model.trace.records import Token
 from model.trace.trace import Trace
 from viz.explorer.message import HeadClaim, LinkedWords, Ring
+from viz.notation.words import sentences_of
 from viz.questions.question import token_name
 from viz.state.link import View
 from viz.state.presets import EXAMPLES, SentenceExample
+
+say = sentences_of("questions.claims")
 
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "last": -1}
 _NAMED = re.compile(
@@ -53,7 +56,7 @@ def _sentence(view: View) -> tuple[str, str, str | None]:
 def _own_claim(example: SentenceExample, trace: Trace) -> HeadClaim:
     view = example.view
     words = tuple(_linked(example.look_for, ClaimFinder(view, trace)))
-    return HeadClaim(view.place, view.head, "What to look for.", words)
+    return HeadClaim(view.place, view.head, say("look"), words)
 
 
 def _linked(text: str, named: "ClaimFinder") -> Iterator[LinkedWords]:
@@ -144,24 +147,24 @@ def changed_claim(view: View, before: Trace, after: Trace, intervention: Interve
 
     wanted, largest = named(view.key), int(row.argmax())
     alike = int(np.isclose(row, row[largest], rtol=1e-4).sum())
-    start = (LinkedWords(f"In {head_label((view.place, head))} the row of "), asking)
-    earlier = (wanted, LinkedWords(f" gets {now:.2f}, before the change {was:.2f}."))
+    start = (LinkedWords(say("row", head_label=head_label((view.place, head)))), asking)
+    earlier = (wanted, LinkedWords(say("gets_before_change", now=now, was=was)))
     rest: tuple[LinkedWords, ...]
     if row[largest] == 0:
-        lost = LinkedWords(f" got {was:.2f} before the change.")
-        rest = (LinkedWords(" attends to nothing: every key is masked. "), wanted, lost)
+        lost = LinkedWords(say("got_before_change", was=was))
+        rest = (LinkedWords(say("attends_nothing_every")), wanted, lost)
     elif alike > 1:
         rest = (LinkedWords(f" gives {alike} tokens {row[largest]:.2f} each. "), *earlier)
     elif largest == view.key:
         still = LinkedWords(f": {now:.2f}, before the change {was:.2f}.")
-        rest = (LinkedWords(" still gives its largest weight to "), wanted, still)
+        rest = (LinkedWords(say("still_gives_largest")), wanted, still)
     else:
         to = (
-            LinkedWords(" gives its largest weight to "),
+            LinkedWords(say("gives_largest_weight")),
             named(largest),
             LinkedWords(f": {row[largest]:.2f}. "),
         )
         rest = (*to, *earlier)
     zeroed = (view.place, head) in intervention.ablated
-    off = (LinkedWords(" The output of this head is set to zero."),) if zeroed else ()
+    off = (LinkedWords(say("output_head_set")),) if zeroed else ()
     return HeadClaim(view.place, head, "After the change.", (*start, *rest, *off))

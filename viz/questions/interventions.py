@@ -8,8 +8,11 @@ from model.nn.intervention import Intervention
 from model.nn.places import head_label
 from model.trace.blocks import of_query
 from viz.notation.numbers import probability, settled
+from viz.notation.words import sentences_of
 from viz.questions.question import CLEAR, Question, Scene, quoted, token_name
 from viz.questions.rows import open_keys, row_of
+
+say = sentences_of("questions.interventions")
 
 _MOVED, _STILL = 0.05, 0.01  # an intervention between the two is too unclear for a question
 _MOVED_LOSS, _SAME_LOSS = 0.1, 0.01  # nats, for the mean loss of a sentence
@@ -29,19 +32,18 @@ def without_scaling(scene: Scene, number: int) -> Question | None:
         return None
     wide = [float(np.ptp(of_query(run, query).biased(head)[0, keys])) for run in (ours, theirs)]
     looking = scene.query_name(query)
-    deeper = (
-        " The vectors of this layer change too, because the layers before it are not scaled either."
-        if ours.layer
-        else ""
-    )
+    deeper = say("vectors_layer_change") if ours.layer else ""
     return Question(
-        f"Scores are no longer divided by √d = {1 / ours.scale:.4g}. What happens to the largest "
-        f"weight in the row of {looking}, in head {scene.head_name}?",
+        say(
+            "scores_longer_divided",
+            value=1 / ours.scale,
+            looking=looking,
+            head_name=scene.head_name,
+        ),
         _DIRECTIONS,
         answer,
-        f"It was {before:.3f} and is now {after:.3f}.",
-        f"The scores of this row had a range of {wide[0]:.2f}, and now have one of {wide[1]:.2f}. "
-        f"The further apart the scores, the more the softmax gives to the largest.{deeper}",
+        say("now", before=before, after=after),
+        say("scores_row_range", first_wide=wide[0], wide=wide[1], deeper=deeper),
     )
 
 
@@ -63,22 +65,24 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
     most = int((before - after).argmax())
     token = token_name(predicted(ours)[most], most + 1)
     lost, kept = (f"{loss[most]:.{decimals}f}" for loss in (before, after))
-    gain = "Each token may now attend to the one that it must predict. " + (
-        f"{token} gains most: its loss goes from {lost} to {kept}."
+    gain = say("token_may_now_attend") + (
+        say("gains_most_loss", token=token, lost=lost, kept=kept)
         if lost != kept and before[most] > after[most]
-        else "No token is predicted better."
+        else say("token_predicted_better")
     )
     return Question(
-        "The loss says how badly the next tokens of the sentence are predicted: the mean of −ln of "
-        "their probabilities. The causal mask is lifted in all layers. What happens to the loss of "
-        f"{was:.{decimals}f}?",
+        say("loss_says_badly", was=f"{was:.{decimals}f}"),
         _DIRECTIONS,
         answer,
-        f"It was {was:.{decimals}f} and is now {now:.{decimals}f}, the mean over {len(before)} "
-        "tokens.",
-        f"{gain} A model trained this way would only learn to copy the answer."
+        say(
+            "now_mean_over_tokens",
+            was=f"{was:.{decimals}f}",
+            now=f"{now:.{decimals}f}",
+            before=len(before),
+        ),
+        say("model_trained_way", gain=gain)
         if answer == 2
-        else f"{gain} But this model never learned to look ahead, and predicts other tokens worse.",
+        else say("model_never_learned", gain=gain),
     )
 
 
@@ -99,19 +103,15 @@ def without_head(scene: Scene, number: int) -> Question | None:
     (token,) = (quoted(named) for named in scene.named([best]))
     name = head_label((attention.name, head))
     return Question(
-        f"Head {name} is left out: its output is zero. What happens to the probability of {token} "
-        "as the next token?",
+        say("head_left_out_output", name=name, token=token),
         _DIRECTIONS,
         answer,
-        f"It was {had} and is now {has}.",
-        "Other heads do the same work, or this head does nothing that matters for this token."
+        say("now_2", had=had, has=has),
+        say("other_heads_same")
         if answer == 1
-        else "What this head added to the residual stream made the token less likely."
+        else say("head_added_residual")
         if answer == 0
-        else (
-            "What this head added to the residual stream made the token more likely, and no "
-            "other head makes up for it completely."
-        ),
+        else say("head_added_residual_stream"),
     )
 
 

@@ -6,7 +6,10 @@ from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import Distribution, probabilities, temperature
 from viz.notation.names import listed, state_names
 from viz.notation.numbers import probability, settled, signed
+from viz.notation.words import sentences_of
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene, quoted, token_name
+
+say = sentences_of("questions.next_tokens")
 
 _RANKS = (0, 1, 2, 9)  # of the offered tokens: the likeliest, two near it, one further down
 _TEMPERATURES = (2.0, 0.5)
@@ -33,19 +36,18 @@ def next_token(scene: Scene, number: int) -> Question | None:
     if at + 1 < len(tokens):
         really = tokens[at + 1]
         had = probability(shares[really.id], error, 3)
-        stands = f" In your sentence {quoted(really)} follows; its probability was {had}."
+        stands = say("sentence_follows_probability", quoted=quoted(really), had=had)
     given = [
         f"{name} {probability(shares[id_], error)}"
         for name, id_ in zip(names, offered, strict=True)
     ]
     largest, following = (signed(f"{logits[id_]:.{settled(error, 2)}f}") for id_ in order[:2])
     return Question(
-        f"Which token does the model expect after {token_name(tokens[at], at)}?",
+        say("token_model_expect", token_name=token_name(tokens[at], at)),
         tuple(names),
         offered.index(best),
-        f"Probabilities: {listed(given)}; all {len(shares):,} tokens share 1.{stands}",
-        f"Its logit is {largest}, the next largest {following}. The softmax turns all the logits "
-        "into probabilities.",
+        say("probabilities_tokens_share", given=listed(given), shares=len(shares), stands=stands),
+        say("logit_next_largest", largest=largest, following=following),
     )
 
 
@@ -72,15 +74,18 @@ def settled_state(scene: Scene, number: int) -> Question | None:
     )
     token, instead = (quoted(named) for named in scene.named([best, firsts[at - 1]]))
     return Question(
-        f"The model expects {token} after {scene.last_read}, with a "
-        f"probability of {in_the_end}. Each state of the stream can be read as if it were the "
-        f"last. From which state on is {token} the most likely token?",
+        say("model_expects_after", token=token, last_read=scene.last_read, in_the_end=in_the_end),
         tuple(names[state] for state in offered),
         offered.index(at),
-        f"After {names[at]}, {token} has a probability of {then}. One state earlier it has "
-        f"{before}, and {instead} is the most likely.",
-        f"What {names[at]} adds to the last token's vector makes {token} the most likely token. "
-        "The later states keep it there.",
+        say(
+            "after_probability_state",
+            names=names[at],
+            token=token,
+            then=then,
+            before=before,
+            instead=instead,
+        ),
+        say("adds_last_token", names=names[at], token=token),
     )
 
 
@@ -107,11 +112,9 @@ def warmed(scene: Scene, number: int) -> Question | None:
     )
     (token,) = (quoted(named) for named in scene.named([best]))
     return Question(
-        f"The model expects {token} with a probability of {had}. Every logit is divided by "
-        f"{divisor:g}, the temperature. What happens to this probability?",
-        ("It grows", "It stays the same", "It shrinks"),
+        say("model_expects_probability", token=token, had=had, divisor=divisor),
+        ("It grows", say("stays_same"), "It shrinks"),
         0 if moved > 0 else 2,
         f"It is now {has}.",
-        "Dividing by more than 1 moves the logits closer together, so the other tokens gain. Dividing "
-        "by less than 1 moves them apart. The order of the tokens stays the same.",
+        say("dividing_more_1"),
     )

@@ -12,7 +12,10 @@ from model.trace.blocks import of_query
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.notation.names import listed
+from viz.notation.words import sentences_of
 from viz.questions.question import CLEAR, OPTIONS, Question, Scene
+
+say = sentences_of("questions.rows")
 
 _BUSY, _IDLE = 0.5, 0.2  # mean weight: the least of the answer, the most of every other option
 
@@ -39,11 +42,9 @@ def copying_head(scene: Scene, number: int) -> Question | None:
         number,
         cells,
         lambda evidence: evidence.stands_out,
-        "Where a word is repeated, which of these heads attends to what followed it earlier?",
-        "mean weight on what followed the same word earlier, with or without its space (rows: "
-        f"{int(cells.any(-1).sum())})",
-        "A head that does so for every repeated word is an induction head. It needs another head, "
-        "in an earlier layer, that tells each token which token came before it.",
+        say("word_repeated_heads"),
+        say("mean_weight_followed", sum_any=int(cells.any(-1).sum())),
+        say("head_every_repeated"),
     )
 
 
@@ -81,10 +82,9 @@ def previous_head(scene: Scene, number: int) -> Question | None:
         number,
         np.eye(len(scene.trace.keys_of(scene.attention)), k=-1, dtype=bool),
         lambda evidence: evidence.holds,
-        "Which of these heads attends to the previous token, at most positions?",
-        "mean weight on the token before",
-        "In its tile this is a line just below the diagonal. Heads of later layers can use what it "
-        "writes.",
+        say("heads_attends_previous"),
+        say("mean_weight_token"),
+        say("tile_line_just_below"),
     )
 
 

@@ -10,6 +10,7 @@ from model.analysis.heads.statistics import chosen_tiles, family_of, tiles
 from viz.elements.plot import plot
 from viz.figures.head_tiles import tiles_in_a_row
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.questions.next_tokens import next_token, settled_state, warmed
 from viz.questions.question import Question, QuestionMaker, Scene, first_clear
 from viz.questions.rows import copying_head, previous_head
@@ -19,6 +20,8 @@ from viz.state.session import current
 
 if TYPE_CHECKING:
     from viz.state.look import Look
+
+say = sentences_of("questions.show")
 
 _COMMITTED = "question-answered"  # session state: question -> the chosen option
 _MOST_ANSWERS = 60  # answers that are remembered
@@ -46,7 +49,7 @@ def scene_of(look: "Look", view: View) -> Scene:
 def try_yourself(page: str, look: "Look") -> bool:
     """An expander that asks one question at a time, and computes nothing while closed. Returns whether no
     question waits for an answer."""
-    row = st.expander("Try it yourself: predict, then check", key=f"try-{page}", on_change="rerun")
+    row = st.expander(say("try_yourself_predict"), key=f"try-{page}", on_change="rerun")
     if not row.open:
         return True
     with row:
@@ -64,7 +67,7 @@ def _one_by_one(page: str, scene: Scene) -> bool:
     clear = first_clear(scene, MAKERS[page], start)
     clear = clear or (first_clear(scene, MAKERS[page], 0) if start else None)
     if clear is None:
-        st.caption("No question has a clear answer here. Try a longer sentence or another head.")
+        st.caption(say("question_clear_answer"))
         return True
     question, following = clear
     answered = ask(question, f"try-{page}", scene)
@@ -108,7 +111,7 @@ def _reveal(question: Question, chosen: int) -> None:
     verdict = (
         f"Right: {answer}."
         if chosen == question.answer
-        else f"You said: {given}. The model says: {answer}."
+        else say("said_model_says", given=given, answer=answer)
     )
     st.markdown(f"**{verdict}** {plain(question.numbers)}")
     st.caption(f"Why: {plain(question.why)}")

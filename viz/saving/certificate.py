@@ -26,11 +26,14 @@ from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.notation.formulas import StageName
 from viz.notation.numbers import counted, difference, number
+from viz.notation.words import sentences_of
 from viz.saving.offline_page import picture_of_runs
 from viz.state.link import View, from_link, to_link
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("saving.certificate")
 
 KEY = "attention-lens"
 LARGEST = 64 * 2**20  # bytes of a picture
@@ -42,7 +45,7 @@ _METADATA = re.compile(rf'<metadata id="{KEY}">([^<]*)</metadata>'.encode())
 _WHOLE = (
     2**16
 )  # numbers of a panel up to which every one is written; of more, every n-th row and column
-NOT_COMPARED = "Title, words and colours of the picture were not compared."
+NOT_COMPARED = say("title_words_colours")
 _NAMED = 3  # numbers that do not hold
 
 
@@ -100,7 +103,7 @@ class Differing(NamedTuple):
             "masked" if np.isnan(value) else number(value)
             for value in (self.pictured, self.computed)
         )
-        return f"{where}{run}: {pictured} in the picture, {computed} here"
+        return say("picture", where=where, run=run, pictured=pictured, computed=computed)
 
 
 @dataclass(frozen=True)
@@ -121,13 +124,13 @@ class PictureCheck:
         return not self.differing
 
     def __str__(self) -> str:
-        largest = f"The largest difference is {difference(self.largest)}"
+        largest = say("largest_difference", largest=self.largest)
         allowed = f"rounding explains {difference(self.allowed)}. {NOT_COMPARED}"
         of_all = f"{self.numbers:,} of {counted(self.drawn, 'number')}"
         if self.holds:
             return f"{of_all} hold ({self.about}). {largest}; {allowed}"
         first = "; ".join(map(str, self.differing[:_NAMED]))
-        count = f"{len(self.differing):,} of {counted(self.numbers, 'number')} do not hold"
+        count = say("not_hold", differing=len(self.differing), numbers=self.numbers)
         return f"{count} ({self.about}). {largest}; {allowed} The first: {first}."
 
 

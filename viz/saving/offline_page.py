@@ -47,11 +47,14 @@ from viz.notation.formulas import StageName, StepFormula
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.numbers import difference, nats
 from viz.notation.theme import BLACK, QUANTITIES
+from viz.notation.words import sentences_of
 from viz.state.intervention_words import COUNTERFACTUAL, parts
 
 if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
     from model.run.model import Model
+
+say = sentences_of("saving.offline_page")
 
 UNCHANGED, BASELINE, CHANGED, DIFFERENCE = "unchanged", "baseline", "changed", "difference"
 BEFORE, AFTER = "before", "after"
@@ -386,21 +389,19 @@ def _effect(subject: ReportSubject) -> str:
     layers = (before.find(subject.attention.name), subject.attention)
     found = [row_statistics(layer) for layer in layers]
     rows = {
-        "entropy of a row in nats, mean over the layer": [
-            f"{run.entropy.mean():.4f}" for run in found
-        ],
-        "largest weight of a row, mean": [f"{run.largest.mean():.4f}" for run in found],
+        say("entropy_row_nats"): [f"{run.entropy.mean():.4f}" for run in found],
+        say("largest_weight_row"): [f"{run.largest.mean():.4f}" for run in found],
     }
-    said = f"Largest difference of any state: {largest_difference(before, after):.3g}."
+    said = say("largest_difference_any", largest_difference=largest_difference(before, after))
     if before.prediction is not None and after.prediction is not None:
         error = max(rounding(before), rounding(after))
         if len(losses(before)):
-            rows["loss of the sentence, in nats"] = [
+            rows[say("loss_sentence_nats")] = [
                 nats(losses(run).mean(), error) for run in (before, after)
             ]
         apart = float(divergences(before, after)[-1])
         moved = nats(apart, divergence_rounding(apart, 2 * error))
-        said += f" KL divergence of the next-token prediction: {moved} nats."
+        said += say("kl_divergence_next", moved=moved)
     lines = "".join(
         f"<tr><td>{name}</td><td>{old}</td><td>{new}</td></tr>" for name, (old, new) in rows.items()
     )

@@ -23,6 +23,7 @@ from model.trace.blocks import block_of
 from model.trace.trace import Trace
 from model.trace.trace_file import trace_file
 from viz.notation.formulas import StageName
+from viz.notation.words import sentences_of
 from viz.saving.certificate import run_facts
 from viz.saving.offline_page import (
     HeadPicture,
@@ -44,8 +45,10 @@ if TYPE_CHECKING:
     from model.run.model import Model
     from viz.state.look import Look
 
+say = sentences_of("saving.save")
+
 _BYTES = "application/octet-stream"
-_CSV, _TRACE = "Its numbers (CSV)", "The whole trace (safetensors)"
+_CSV, _TRACE = "Its numbers (CSV)", say("whole_trace_safetensors")
 _SCAN, _SCANS = "save-scan", "saves-code-to-scan"  # the switch; what stays when its box is closed
 _LARGEST = 256 * MEGABYTE  # of a trace that is made into a file while a visitor waits
 
@@ -95,12 +98,9 @@ def save_view(seen: "Look") -> None:
     if not box.open:
         return
     with box:
-        st.caption(
-            "The buttons beside the picture save it alone, as PNG, SVG or PDF, with its numbers inside: "
-            "`attention-lens check FILE` computes them again."
-        )
+        st.caption(say("buttons_beside_picture"))
         st.toggle(
-            "With a code to scan, which opens this view",
+            say("code_scan_opens"),
             value=st.session_state.get(_SCANS, False),
             key=_SCAN,
             on_change=_keep_scanned,
@@ -112,7 +112,7 @@ def save_view(seen: "Look") -> None:
         name = f"attention-{head}-{drawn.stage}"
         too_large = _too_large(seen)
         for label, file, kind, make in (
-            ("Picture as a page (HTML)", f"{name}.html", "text/html", drawn.page),
+            (say("picture_page_html"), f"{name}.html", "text/html", drawn.page),
             (_CSV, f"{name}.csv", "text/csv", drawn.numbers),
             ("Report (HTML)", "report.html", "text/html", drawn.report),
             (_TRACE, "trace.safetensors", _BYTES, drawn.trace),
@@ -122,10 +122,10 @@ def save_view(seen: "Look") -> None:
                 continue
             key = f"save-{kind}-{label}"
             st.download_button(label, make, file_name=file, mime=kind, key=key, on_click="ignore")
-        st.caption("This view as a link:")
+        st.caption(say("view_link"))
         st.code(drawn.link, language=None, wrap_lines=True)
         if settings().frame_ancestors:
-            st.caption("This view in a frame of another page:")
+            st.caption(say("view_frame_another"))
             line = frame_line(page_address(), short_link(current())[0], _title())
             st.code(line, language="html", wrap_lines=True)
 
@@ -157,14 +157,12 @@ def _too_large(seen: "Look") -> dict[str, str]:
     _, queries, keys = seen.attention.sizes
     reasons = {}
     if block_of(queries, keys) != (1, 1):
-        reasons[_CSV] = (
-            f"No CSV: a picture of {queries:,} × {keys:,} cells is drawn and saved in blocks. The trace "
-            "has the queries and keys that its numbers are computed from."
-        )
+        reasons[_CSV] = say("csv_picture_cells", queries=queries, keys=keys)
     if seen.trace.nbytes > _LARGEST:
-        reasons[_TRACE] = (
-            f"No trace file: this run has {bytes_text(seen.trace.nbytes)}; files of up to "
-            f"{bytes_text(_LARGEST)} are made here. The command `attention-lens record` writes larger ones."
+        reasons[_TRACE] = say(
+            "trace_file_run_files",
+            bytes_text=bytes_text(seen.trace.nbytes),
+            largest_bytes_text=bytes_text(_LARGEST),
         )
     return reasons
 
@@ -184,7 +182,7 @@ def save_figure(make: Callable[[], go.Figure], key: str) -> None:
         file_name=f"{key}.html",
         mime="text/html",
         key=f"save-{key}",
-        help="A page that works offline, with buttons for PNG and SVG",
+        help=say("page_works_offline"),
         type="tertiary",
         icon=":material/download:",
         on_click="ignore",

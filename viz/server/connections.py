@@ -19,6 +19,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from model.system.addresses import is_loopback
+from viz.notation.words import sentences_of
+
+say = sentences_of("server.connections")
 
 if sys.platform != "win32":  # which has no such limit
     import resource
@@ -33,7 +36,7 @@ HEAD_SECONDS = 20.0  # for a whole request to arrive
 STILL_SECONDS = 30.0  # for which a reader may take nothing of its answer
 SECONDS_TO_ANSWER = 3  # for answers and websockets after the server is told to end
 ALWAYS_ANSWERED = {"/readyz", "/_stcore/health"}
-SENTENCE = "This app has as many visitors as it can serve now. Try again in a minute."
+SENTENCE = say("app_many_visitors")
 _IN_USE = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 
 
@@ -162,7 +165,7 @@ class Http(_Watched, H11Protocol):
             return
         headers = {
             **_server.rules(),
-            "content-type": "text/plain; charset=utf-8",
+            "content-type": say("text_plain_charset"),
             "content-length": str(len(sentence.encode())),
             "connection": "close",
         }

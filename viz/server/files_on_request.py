@@ -11,8 +11,12 @@ from streamlit.proto.ForwardMsg_pb2 import BackendOperationResponse
 from streamlit.runtime import app_session
 from streamlit.runtime.backend_operation_handler import DeferredFileHandler
 
+from viz.notation.words import sentences_of
+
+say = sentences_of("server.files_on_request")
+
 MOST = 3  # files that one session may wait for
-FULL = "Your files are being made already. Wait until they have come."
+FULL = say("files_being_made")
 
 
 class MadeInTurn(DeferredFileHandler):

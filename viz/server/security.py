@@ -24,17 +24,17 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.system.settings import settings, settings_of
+from viz.notation.words import sentences_of
 from viz.server.connections import no_room
 from viz.server.uploads import Uploads, largest_body
 from viz.server.websocket_messages import UsedMessages
 from viz.state.locality import is_local
 
+say = sentences_of("server.security")
+
 _INDEX = Path(streamlit.__file__).parent / "static" / "index.html"
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-_FORBIDDEN_DEVICES = (
-    "accelerometer camera display-capture geolocation gyroscope magnetometer microphone midi "
-    "payment usb"
-)
+_FORBIDDEN_DEVICES = say("accelerometer_camera_display")
 
 
 def inline_script_hashes(page: str) -> list[str]:
@@ -55,10 +55,10 @@ def _own_rules() -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src 'self' blob: {own_scripts}",
-            "style-src 'self' 'unsafe-inline'",
-            "img-src 'self' data: blob:",
-            "font-src 'self' data:",
+            say("script_src_self", own_scripts=own_scripts),
+            say("style_src_self_unsafe"),
+            say("img_src_self_data"),
+            say("font_src_self_data"),
             "connect-src 'self'",
             "manifest-src 'self'",
             "base-uri 'none'",
@@ -102,7 +102,7 @@ READING = {"GET", "HEAD"}
 OPEN_TO_ANY_HOST = {"/readyz", "/metrics"}
 UPLOAD = "/_stcore/upload_file"  # of trace files, where the owner lets visitors open their own
 UPLOADING = {"PUT", "DELETE"}
-SERVER_ERROR = "The server made an error."  # all that a visitor is told of one
+SERVER_ERROR = say("server_made_error")  # all that a visitor is told of one
 # Addresses of Streamlit's that this app does not use: metrics, its interface for agents, log-in.
 CLOSED = (
     "/_stcore/agent",
@@ -114,8 +114,8 @@ CLOSED = (
 )
 NUMBERS = ("/metrics", "/owner")
 ROOT_QUESTIONS = ("/_stcore/health", "/_stcore/host-config")  # how Streamlit's script finds the app
-_NOTHING = 404, "There is nothing at this address."
-_FOREIGN = 403, "Pages of other sites cannot use this app."
+_NOTHING = 404, say("nothing_address")
+_FOREIGN = 403, say("pages_other_sites")
 _logger = logging.getLogger(__name__)
 
 
@@ -217,23 +217,23 @@ def too_large(scope: Scope) -> tuple[int, str] | None:
     """A long address, many headers, or a body where no file is sent, or of too many bytes."""
     address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
     if address > HEADER_BYTES:
-        return 414, f"The address is longer than {HEADER_BYTES // 1024} KB."
+        return 414, say("address_longer_kb", header_bytes=HEADER_BYTES // 1024)
     if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
-        return 431, f"The headers are longer than {HEADER_BYTES // 1024} KB."
+        return 431, say("headers_longer_kb", header_bytes=HEADER_BYTES // 1024)
     headers = Headers(scope=scope)
     length = headers.get("content-length", "0")
     if "transfer-encoding" in headers or (length != "0" and not is_upload(scope)):
-        return 413, "Requests to this app may not carry a body."
+        return 413, say("requests_app_may")
     is_number = length.isascii() and length.isdigit() and len(length) < 20
     if not (is_number and int(length) <= largest_body()):
-        return 413, "This file is larger than files that are dropped here may be."
+        return 413, say("file_larger_files")
     return None
 
 
 def changes_something(scope: Scope) -> tuple[int, str] | None:
     """All changes go through the websocket; every other request only reads, or sends a file."""
     if scope["type"] == "http" and scope["method"] not in READING and not is_upload(scope):
-        return 405, "This app answers only requests that read."
+        return 405, say("app_answers_only")
     return None
 
 
@@ -269,7 +269,7 @@ def not_the_root(scope: Scope) -> tuple[int, str] | None:
     if any(
         folder.strip("/") != st.get_option("server.baseUrlPath").strip("/") for folder in folders
     ):
-        return 300, "The app lives at the root of this address."
+        return 300, say("app_lives_root_address")
     return None
 
 

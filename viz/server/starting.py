@@ -13,8 +13,11 @@ from streamlit import config
 from streamlit.web import cli
 
 from model.system.settings import check_at_start
+from viz.notation.words import sentences_of
 from viz.server.connections import bound_the_server, raise_limit
 from viz.server.ending import end_in_time
+
+say = sentences_of("server.starting")
 
 
 @contextmanager
@@ -30,7 +33,7 @@ def starting() -> Iterator[None]:
     except Exception as error:
         if sys.excepthook is not before:
             raise
-        sys.exit(f"The app cannot start: {_reason(error)}")
+        sys.exit(say("app_cannot_start", reason=_reason(error)))
 
 
 def _reason(error: Exception) -> str:
@@ -39,7 +42,7 @@ def _reason(error: Exception) -> str:
     said = " ".join(told.split()) or type(error).__name__
     if isinstance(error, OSError | OverflowError) and not isinstance(error, FileNotFoundError):
         address, port = config.get_option("server.address"), config.get_option("server.port")
-        said = f"it cannot listen on {address}, port {port} ({said})"
+        said = say("cannot_listen_port", address=address, port=port, said=said)
     return said if said.endswith(".") else f"{said}."
 
 

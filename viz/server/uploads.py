@@ -18,13 +18,16 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 
 from model.system.settings import settings
+from viz.notation.words import sentences_of
 from viz.server import connections
+
+say = sentences_of("server.uploads")
 
 FORM_BYTES = 64 * 1024  # around a file
 SLOWEST = 100_000  # bytes a second, once the time is over that any request has
 UNREAD_SECONDS = 60.0  # after which a file that no page has read makes room for those of others
-FULL = "Others are sending files now. Try again in a minute."
-LATE = "This file did not arrive in time."
+FULL = say("others_sending_files")
+LATE = say("file_did_not_arrive")
 
 
 def largest_body() -> int:

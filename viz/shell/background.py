@@ -11,9 +11,12 @@ import streamlit as st
 from model.serving.engine import Background
 from model.system.jobs import Job, Jobs
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell.panel import below_controls, hold_place
 from viz.state.engine import engine, visitor
 from viz.state.shares import page_runs
+
+say = sentences_of("shell.background")
 
 KEPT = 64  # runs and their results
 AT_FIRST, SECONDS = 0.7, 0.5  # seconds to wait before progress is shown, and between two looks
@@ -162,7 +165,7 @@ def _under_way(run: R, key: Hashable, offer: Offer, draw: Callable[[R], object] 
         st.rerun()
     run.look()
     done = 0 if run.found is None else run.found.done
-    line = f" In the queue for the model: place {run.ahead}." if run.ahead else ""
+    line = say("queue_model_place", ahead=run.ahead) if run.ahead else ""
     bar, stop = st.columns([6, 1], vertical_alignment="center")
     said = f"{done} of {offer.total} {offer.unit} {offer.doing}."
     bar.progress(done / offer.total, text=said + line)

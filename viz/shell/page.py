@@ -20,6 +20,7 @@ from viz.explorer.message import Hero
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import kinds_of_layers, modules_of
+from viz.notation.words import sentences_of
 from viz.questions.claims import claims
 from viz.saving.save import picture_facts, save_view
 from viz.shell import controls, model_picker
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
     from model.run.model import Model
+
+phrase = sentences_of("shell.page")
 
 LISTED = 190  # pixels of a list of views
 # Holds the place of the first picture while the model runs: viz/shell/style.css.
@@ -230,7 +233,7 @@ def explored(seen: Look, hero: Hero) -> None:
     change_view(current().at(chosen))
     write_link()
     if kinds := kinds_of_layers(seen.trace):
-        st.caption(f"The layers of this model are of different kinds: {kinds}")
+        st.caption(phrase("layers_model_different", kinds=kinds))
     save_view(seen)
     tour.notice(seen.request)
 
@@ -268,7 +271,7 @@ def _queue_line() -> Iterator[Callable[[int], None]]:
     def say(ahead: int) -> None:
         if not places:
             places.append(st.empty())
-        places[0].caption(f"In the queue for the model: place {ahead}.")
+        places[0].caption(phrase("queue_model_place", ahead=ahead))
 
     yield say
     for place in places:
@@ -297,7 +300,7 @@ def _say_unchanged(seen: Look) -> None:
     words = ", ".join(part.words for part in parts(intervention, tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
-            f"This page shows the **unchanged** model, without your change: {plain(words)}.",
+            phrase("page_shows_unchanged", words=words),
             width="content",
         )
         with st.container(width="content"):

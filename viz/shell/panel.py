@@ -24,8 +24,11 @@ from viz.elements.one_of import one_of
 from viz.elements.plot import held_place, plot
 from viz.notation.csv_safe import sheltered_table
 from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.saving.save import save_figure
 from viz.shell.pictures import lines_of, look_for, script_of
+
+say = sentences_of("shell.panel")
 
 TABLE_CELLS = 200_000  # of a table: a few megabytes
 
@@ -93,7 +96,7 @@ class Table:
             for column, whole in (numbers.isna() | (numbers % 1 == 0)).all().items()
         }
         if (rows := max(1, TABLE_CELLS // max(1, frame.shape[1]))) < len(frame):
-            st.caption(f"The first {rows:,} of {len(frame):,} rows.")
+            st.caption(say("first_rows", rows=rows, frame=len(frame)))
             frame = frame[:rows]
         st.dataframe(sheltered_table(frame), key=f"table-{name}", column_config=shown)
 
@@ -128,10 +131,10 @@ class Code:
         if self.reads is not None:
             script = lone_script(self.snippets[style], self.reads, self.cell)
             needs = ["PyTorch"] + [
-                f"{file} ({'Save: the whole trace' if file == TRACE_FILE else 'the page Code: weights'})"
+                f"{file} ({say('whole_trace') if file == TRACE_FILE else say('page_code')})"
                 for file in dict.fromkeys(_FILES.findall(script))
             ]
-            words = f"It needs {' and '.join(needs)}, and prints the number in the last line."
+            words = say("needs_prints_number", needs=" and ".join(needs))
             script_of(script, words)
 
 
@@ -316,10 +319,10 @@ def _draw_above(
         if saved is not None:
             save_figure(saved, name)
         if code is not None:
-            st.markdown("**The code behind it**")
+            st.markdown(say("code_behind"))
             code.draw(name)
         if table is not None:
-            st.markdown("**The numbers as a table**")
+            st.markdown(say("numbers_table"))
             table.draw(name)
 
 

@@ -14,13 +14,16 @@ from model.trace.records import Attention
 from model.trace.unproven import NotShownError
 from viz.elements.plot import rules
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference, number
+from viz.notation.numbers import number
 from viz.notation.readout import readout
+from viz.notation.words import sentences_of
 from viz.state.look import Look
 from viz.state.session import current
 
+say = sentences_of("shell.pictures")
+
 TABLED = 64  # tokens of a matrix that has a table: a larger one helps nobody
-LOOK_FOR = "**What to look for.**"
+LOOK_FOR = say("look")
 PAIRS = 4096**2  # of tokens: a matrix of them has 134 MB in double precision
 T = TypeVar("T")
 
@@ -79,11 +82,7 @@ def readout_of(
 
 def checked(seen: Look) -> None:
     """The check line of a page: how far the recomputed numbers lie from the recorded ones."""
-    st.caption(
-        "Check: attention outputs and norms, recomputed from the recorded vectors, differ from the "
-        f"model's own by at most {difference(seen.trace.check())}. The pass ran on "
-        f"{plain(seen.trace.device)}."
-    )
+    st.caption(say("check_attention_outputs", check=seen.trace.check(), device=seen.trace.device))
     for attention in seen.trace.attention:
         if attention.name == current().place and attention.doubt:
             st.caption(f"Not certain of {plain(attention.module)}: {plain(attention.doubt)}")

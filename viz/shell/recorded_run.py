@@ -15,13 +15,15 @@ from model.trace.dropped import ENDING
 from model.trace.trace import Trace
 from model.trace.unproven import RECORDED
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.state.engine import engine, still_wanted
 from viz.state.look import is_loaded, loaded
 from viz.state.session import called, change_view, current, kept_view, let_go, note_dropped
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("shell.recorded_run")
 
 _TURN, _REFUSED = "trace-file-turn", "trace-file-refused"  # session state
 _OWN = "own-view"  # session state: a recorded text, and the view that it took the place of
@@ -68,16 +70,12 @@ def say_recorded(model: "Model") -> None:
     file = called(model.address) or model.address.rpartition("/")[2]
     changed = ", with an intervention" if model.run.intervention.changes else ""
     st.caption(
-        f"{RECORDED} The model is **{plain(model.name)}**, the file {plain(file)}{changed}. Views that need "
-        "no weights show its numbers; the others say so."
+        say("model_file_views", recorded=RECORDED, model=model.name, file=file, changed=changed)
     )
     with deadline.within(settings().pass_seconds, still_wanted):
         gap = model.run.check()
     if not gap <= APART * largest_output(model.run):
-        st.warning(
-            "The outputs in this file are not what its own queries, keys and values give: they lie up to "
-            f"{difference(gap)} apart. Do not trust its numbers."
-        )
+        st.warning(say("outputs_file_not", gap=gap))
 
 
 def largest_output(trace: Trace) -> float:

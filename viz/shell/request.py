@@ -12,7 +12,7 @@ from model.nn.intervention import Intervention
 from model.serving.engine import Request
 from model.trace.blocks import of_query
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted
+from viz.notation.words import sentences_of
 from viz.shell import controls, model_picker
 from viz.shell.recorded_run import show_as_recorded
 from viz.state.intervention_words import fitting_text
@@ -22,6 +22,8 @@ from viz.state.session import change_view, current, take_cell_choice, write_link
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("shell.request")
 
 _SETTLED = "settled-model"  # the model whose layers the view was last brought to
 
@@ -36,9 +38,7 @@ def settle(model: "Model") -> None:
     st.session_state[_SETTLED] = model.address
     if view.place not in names:
         if view.place != View().place and not switched:
-            st.warning(
-                plain(f"{model.name} has no layer “{view.place}”, so the first one is shown.")
-            )
+            st.warning(plain(say("layer_first_shown", model=model.name, place=view.place)))
         view = replace(view, place=names[0])
     view = replace(view, head=min(view.head, model.config.heads - 1))
     change_view(replace(view, intervention=controls.fitting(view.intervention, model)))
@@ -85,10 +85,7 @@ def fit_intervention(model: "Model", length: int) -> None:
     intervention = fitting_text(view.intervention, model, length)
     if intervention != view.intervention:
         change_view(replace(view, intervention=intervention))
-        st.info(
-            f"Parts of the change do not fit this text of {counted(length, 'token')} and were left "
-            "out."
-        )
+        st.info(say("parts_change_not", length=length))
 
 
 def readable(model: "Model", offers: Sequence[str]) -> str:
@@ -98,10 +95,7 @@ def readable(model: "Model", offers: Sequence[str]) -> str:
     if kept != text:
         length, context = len(model.tokens(text)), model.config.n_ctx
         title = plain(models[model.address].title)
-        st.warning(
-            f"Your text is {counted(length, 'token')} long, but {title} reads at most {context:,}, "
-            f"so only the first {context:,} are shown. Your text stays in the box."
-        )
+        st.warning(say("text_long_reads", length=length, title=title, context=context))
     model_picker.warn_of_new_words(model, kept, offers)
     return kept
 

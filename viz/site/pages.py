@@ -20,6 +20,7 @@ from viz.explorer.packing import Json
 from viz.figures.cells import labels
 from viz.notation.numbers import numbers
 from viz.notation.theme import MASKED, QUANTITIES
+from viz.notation.words import sentences_of
 from viz.site.course import Course, CoursePart, PageName
 from viz.site.model.parts import has_gpt2s_tokens
 from viz.site.recording import Recording, SiteModel, SiteSwitch, slug
@@ -27,6 +28,8 @@ from viz.views.glossary.glossary import TERMS, Term
 from viz.views.glossary.miniatures import picture
 from viz.views.worked.by_hand import PRINTED, printed_table
 from viz.views.worked.choice import TOPICS
+
+say = sentences_of("site.pages")
 
 _ROOM = Path(__file__).parent
 FILES: Mapping[PageName, str] = {
@@ -278,7 +281,7 @@ def _step(step: Step) -> str:
     with_numbers = "" if step.numbers is None else _latex(step.numbers)
     notes = ""
     if step.notes is not None:
-        same = "The notes give the same result." if step.agrees else step.notes.erratum or ""
+        same = say("notes_give_same") if step.agrees else step.notes.erratum or ""
         quoted = f"{step.notes.source}: “{step.notes.quotation}”"
         notes = f"<p>{escape(same)}</p>{printed}<p class='quiet'>{escape(quoted)}</p>"
     result = _latex(step.formula) + _table(step) + with_numbers

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from model.system.fair_queue import first_to_go
+from viz.notation.words import sentences_of
 from viz.state.link import LINK_BYTES
+
+say = sentences_of("state.class_views")
 
 # Parameters of a link: the code of a class, and behind a dot the number of the view that it opens; and for
 # whoever leads it, the code and behind a dot the key.
@@ -25,8 +28,8 @@ STILL_SECONDS = (
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none looks like another
 _LENGTH = 12  # letters of a code: 8e17 codes
 
-FULL = "This server has as many classes as it can keep. Try again in some minutes."
-ENDED = "This class has ended. Ask your lecturer for a new link."
+FULL = say("server_many_classes")
+ENDED = say("class_ended_ask")
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,17 @@ from model.nn.places import head_label, layer_label
 from model.nn.stages import STAGES
 from viz.notation.labels import token_label, visible
 from viz.notation.numbers import counted, power_of_ten, signed
+from viz.notation.words import sentences_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
     from model.trace.trace import Trace
 
+say = sentences_of("state.intervention_words")
+
 
 MASK_VALUES = (-math.inf, -1e9, -1e20, 0.0)  # what is offered for a masked score
-COUNTERFACTUAL = "A counterfactual: the model was not trained with this change."
+COUNTERFACTUAL = say("counterfactual_model_not")
 SENTENCE = 40  # characters of a sentence that a part comes from
 LISTED = 4  # members of a set that are named one by one; more are counted
 
@@ -124,14 +127,14 @@ def _by_hand(intervention: Intervention) -> Iterator[InterventionPart]:
         intervention,
         "weights",
         intervention.weights,
-        "weights set by hand",
+        say("weights_set_hand"),
         lambda cell: f"{head_label(cell[:2])}: weight {cell[2]} → {cell[3]} = {cell[4]:g}",
     )
     yield from _each(
         intervention,
         "stream",
         intervention.stream,
-        "numbers of the stream set by hand",
+        say("numbers_stream_set"),
         lambda cell: (
             f"stream before {layer_label(cell[0])}: {cell[1]}, dim {cell[2]} = {cell[3]:g}"
         ),

@@ -15,6 +15,9 @@ from model.nn.stages import STAGES as LAYER_STAGES
 from model.run.tokenizers import clean
 from model.system.settings import settings
 from viz.explorer.selection import STAGES, Detail, Selection
+from viz.notation.words import sentences_of
+
+say = sentences_of("state.link")
 
 TEXT_LIMIT = settings().longest_text  # characters of a sentence in the box or in a link
 
@@ -23,7 +26,7 @@ TEXT_LIMIT = settings().longest_text  # characters of a sentence in the box or i
 class View:
     """A sentence, a model, a place in it and the intervention. Defaults are left out of the link."""
 
-    text: str = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+    text: str = say("tom_hill_saw_red")
     model: str = "house-gpt"
     place: str = "decoder.1.self"  # attention sub-layer
     head: int = 7
@@ -139,7 +142,7 @@ def _read(part: LinkPart, parameters: Mapping[str, object]) -> tuple[LinkPart, t
                     raise ValueError("it is not text.")
                 part = replace(part, **{name: _READERS[name](given)})
             except ValueError as error:
-                problems.append(f"The link's “{name}” was left out: {error}")
+                problems.append(say("link_left_out", name=name, error=error))
     return part, tuple(problems)
 
 

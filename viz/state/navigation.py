@@ -15,8 +15,11 @@ from streamlit.errors import StreamlitPageNotFoundError
 from streamlit.navigation.page import Page as StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from viz.notation.words import sentences_of
 from viz.state.link import View, address, opening_link
 from viz.state.moved import gone, new_address
+
+say = sentences_of("state.navigation")
 
 HOME = "pages/home.py"
 
@@ -52,7 +55,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             HOME,
             "Explore",
-            "See a transformer read your sentence: every number is its own, and checked.",
+            say("see_transformer_read"),
             "The attention visualizer",
             variants=("Why?", "Carries", "Changed", "More changes"),  # its drawers
             has_beats=False,
@@ -62,70 +65,70 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/tokens.py",
             "Tokens",
-            "From letters to tokens and their ids: what the model reads.",
+            say("letters_tokens_ids"),
             variants=("Tokens", "Two tokenizers", "As a chat"),
         ),
         PageEntry(
             "pages/vectors.py",
             "Vectors",
-            "The vector that each token starts with, and what its sentence makes of it.",
+            say("vector_token_starts"),
             variants=("Look-up", "Nearest tokens", "Two sentences"),
         ),
         PageEntry(
             "pages/positions.py",
             "Positions",
-            "How a model knows which token comes first, and what it loses without positions.",
+            say("model_knows_token"),
             variants=(
                 "Word order",
                 "The table",
                 "How alike",
-                "Added to the tokens",
-                "Added to the scores",
+                say("added_tokens"),
+                say("added_scores"),
             ),
         ),
         PageEntry(
             "pages/layer_norm.py",
             "Norm",
-            "Between the sub-layers, the vector of each token is brought back to the same size.",
+            say("between_sub_layers"),
             "Layer norm",
         ),
         PageEntry(
             "pages/feed_forward.py",
             "Feed-forward",
-            "What happens to each token's vector alone.",
+            say("happens_token_vector"),
             variants=("Experts", "Neurons", "On the curve"),
         ),
         PageEntry(
             "pages/stream.py",
             "Stream",
-            "What every sub-layer adds to a token's vector, and what the model would say after each.",
+            say("every_sub_layer"),
             "Residual stream",
             variants=("Layer by layer", "Contributions"),
         ),
         PageEntry(
             "pages/prediction.py",
             "Next token",
-            "From the last state of the stream to a probability for every token.",
-            variants=("The next token", "Which tokens made it?"),
+            say("last_state_stream"),
+            variants=("The next token", say("tokens_made")),
         ),
         PageEntry(
             "pages/writing.py",
             "Writing",
-            "Token by token, each with a share of luck, and with what is kept of those before.",
+            say("token_token_share"),
             variants=("Token by token", "KV cache"),
         ),
         PageEntry(
             "pages/encoder_decoder.py",
             "Translation",
-            "One stack reads a sentence, the other writes it in French, word by word.",
+            say("stack_reads_sentence"),
             lends=True,
             variants=("Translate", "Alignment", "Three attentions", "Your own French"),
         ),
         PageEntry(
             "pages/model_as_code.py",
             "Code",
-            "The open model as one listing of PyTorch, with the shapes of your sentence.",
-            "The model as code",
+            say("open_model_listing"),
+            say("model_code"),
             has_beats=False,
         ),
     ),
@@ -133,7 +136,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/all_heads.py",
             "Heads",
-            "What each head attends to, what it writes, and what the model loses without it.",
+            say("head_attends_writes"),
             "All heads",
             station="All",
             variants=(
@@ -150,7 +153,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/head.py",
             "One head",
-            "What one head attends to, its job with the evidence, its matrices, and how it is joined.",
+            say("head_attends_job"),
             station="One",
             variants=("Map", "Matrices", "Joined"),
             has_beats=False,
@@ -158,14 +161,14 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/compare.py",
             "Compare",
-            "Two maps side by side: two sentences, two models, before and after training, a head and a mean.",
+            say("maps_side_side_sentences"),
             variants=("Two sentences", "Two models", "Averages", "Untrained", "Two runs"),
             has_beats=False,
         ),
         PageEntry(
             "pages/stands_out.py",
             "What stands out",
-            "What is unusual in this run, each finding with its picture and its number.",
+            say("unusual_run_finding"),
             has_beats=False,
         ),
     ),
@@ -173,8 +176,8 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/experiments.py",
             "Experiments",
-            "A question, your guess, and what the model answers.",
-            "What if …? Guess first",
+            say("question_guess_model"),
+            say("guess_first"),
             has_beats=False,
             variants=(
                 "All",
@@ -198,7 +201,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/training.py",
             "Training",
-            "How training turns random numbers into heads that do a job.",
+            say("training_turns_random"),
             reads=False,
             lends=True,
         ),
@@ -207,15 +210,15 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/shapes_and_cost.py",
             "Cost",
-            "How large the arrays are, what they cost, and how both grow with the text.",
-            "What does it cost?",
+            say("large_arrays_cost"),
+            say("cost"),
         ),
     ),
     "Library": (
         PageEntry(
             "pages/library.py",
             "Library",
-            "Questions with their answers, terms and examples, each with a picture and the way to see it.",
+            say("questions_answers_terms"),
             variants=("All", "Questions", "Terms", "Examples"),
             reads=False,
             has_beats=False,
@@ -223,7 +226,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/worked_examples.py",
             "Worked examples",
-            "Every calculation, step by step, with numbers that you can change.",
+            say("every_calculation_step"),
             station="Worked",
             variants=("Step by step", "Code that fails", "Errata"),
             reads=False,
@@ -232,7 +235,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/papers.py",
             "Papers",
-            "What papers have found about attention, asked of the open model.",
+            say("papers_found_about"),
             "Results of papers",
             reads=False,
             has_beats=False,
@@ -242,7 +245,7 @@ PLACES: dict[str, tuple[PageEntry, ...]] = {
         PageEntry(
             "pages/for_a_class.py",
             "Teach",
-            "A lesson of 90 minutes, exercises with other numbers for each pupil, one link for all.",
+            say("lesson_90_minutes"),
             has_beats=False,
             variants=("Lesson", "Exercises", "Share"),
         ),

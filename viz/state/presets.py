@@ -11,7 +11,10 @@ from pathlib import Path
 from model.nn.intervention import Intervention
 from model.nn.patches import Patch, PatchPart
 from model.nn.places import Head
+from viz.notation.words import sentences_of
 from viz.state.link import View
+
+say = sentences_of("state.presets")
 
 # Sentences to start from, each with the head to open and what to look for.
 # They stand in examples.toml. Whatever an example says is computed on its model in
@@ -94,8 +97,8 @@ FIRST = EXAMPLES[0].view  # what a visitor sees who comes without a link
 
 
 PATCH = "Patch"  # the experiment that puts parts of another run in
-REPEATED = "cat dog mat hat cup cat dog mat hat cup cat"
-SURNAME = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+REPEATED = say("cat_dog_mat_hat")
+SURNAME = say("tom_hill_saw_red")
 
 
 @dataclass(frozen=True)
@@ -122,33 +125,27 @@ PRESETS: tuple[Preset, ...] = (
     Preset(
         "No scaling",
         view_of("stories", SURNAME, ("decoder.1.self", 0), (12, 6), "", Intervention(scale=1.0)),
-        "Without the division by √dₖ the scores are larger, and most rows put nearly all their "
-        "weight on one token. Over both layers the mean entropy falls to less than a third. In L1H0 the "
-        "last “Tom” turns from “to” (0.97) to the full stop (1.00).",
-        "Do the weights stay spread out?",
+        say("without_division_scores"),
+        say("weights_stay_spread"),
     ),
     Preset(
         "No mask",
         view_of("stories", REPEATED, ("decoder.1.self", 2), (1, 7), "", Intervention(mask="none")),
-        "Each word can now attend to what follows it, and that is the answer: “dog” attends to the "
-        "second “mat”. The loss falls from 6.2 to 0.3, even in the first half, where nothing can "
-        "be predicted. A loss that is too good is the sign of a missing mask.",
-        "What if each word sees the next one?",
+        say("word_now_attend"),
+        say("word_sees_next"),
     ),
     Preset(
         "No positions",
         view_of(
             "translate-en-fr",
-            "the black cat sees the white dog",
+            say("black_cat_sees_white"),
             ("encoder.1.self", 0),
             (0, 4),
             "",
             Intervention(positions=False),
         ),
-        "The encoder has no mask, so without positions the rows of both “the” are equal, and the "
-        "decoder can no longer tell which animal is black. A GPT keeps some order even without "
-        "positions, because its causal mask shows each token only the earlier ones.",
-        "Does it still know the order of the words?",
+        say("encoder_mask_without"),
+        say("still_know_order"),
     ),
     Preset(
         "Without one head",
@@ -160,11 +157,8 @@ PRESETS: tuple[Preset, ...] = (
             "",
             Intervention(ablated=frozenset({("decoder.0.self", 1)})),
         ),
-        "From the second “mat” on the unchanged model predicts each word (0.99 and more). Without "
-        "L0H1 the mean of these four falls to 0.18. The heads that copy are in layer 1, and they "
-        "need what L0H1 tells them: which word came before. The second “dog” is predicted in "
-        "neither run (0.00): the first “cat”, without a space before it, is a different token.",
-        "Can it still copy?",
+        say("second_mat_unchanged"),
+        say("still_copy"),
     ),
     Preset(
         "Padding",
@@ -176,9 +170,8 @@ PRESETS: tuple[Preset, ...] = (
             "",
             Intervention(hidden=frozenset({1})),
         ),
-        "The surname is treated as padding: no token may attend to “Hill”. The model no longer "
-        "knows what follows “Tom”.",
-        "What if no token may attend to one word?",
+        say("surname_treated_padding"),
+        say("token_may_attend"),
     ),
     Preset(
         "One edge cut",
@@ -190,37 +183,30 @@ PRESETS: tuple[Preset, ...] = (
             "",
             Intervention(blocked=frozenset({(0, 0)})),
         ),
-        "The first token may attend only to itself, and that edge is cut. With −∞ its row would be "
-        "0/0; here such a row is zero and reads nothing. Set the mask value to −1e9, and the row "
-        "becomes uniform over all tokens, the future included.",
-        "What does a row do if all its keys are masked?",
+        say("first_token_may"),
+        say("row_keys_masked"),
     ),
     Preset(
         "Sliding window",
         view_of("stories", REPEATED, ("decoder.1.self", 2), (10, 6), "", Intervention(window=4)),
-        "Each token reads itself and the three before it. From the second “mat” on the unchanged model "
-        "predicts each word (0.99 and more), with this window none (0.00): the word to copy stands four "
-        "tokens back. Widen the window to 5, and all four are predicted again.",
-        "How far back must it read?",
+        say("token_reads_itself"),
+        say("far_back_must_read"),
     ),
     Preset(
         "No sinks",
         view_of(
             "all-stages", SURNAME, ("decoder.0.self", 1), (0, 0), "", Intervention(sinks=False)
         ),
-        "Each head of this untrained model has a sink: it joins every row of the softmax and reads nothing. "
-        "In L0H1 it takes 0.87 of the first row, so the first token gives itself 0.13. Without sinks that is "
-        "1.00, and each row sums to 1. In layer 0 all weights of a row grow by one factor; later layers also "
-        "read other vectors.",
-        "Where does a sink’s weight go?",
+        say("head_untrained_model"),
+        say("sink_weight_go"),
     ),
 )
 
 
 HEAD_OUTPUTS, STREAM_STATES = "Heads", "Residual stream"  # two of what is put in
 PATCH_KIND = "laboratory-patch-kind"  # the choice among them, also in the link
-_EXCHANGED = "Anna Hill met Tom King near the river. Tom"
-_REED = "Tom Reed saw a red ball. Anna gave the ball to Tom"
+_EXCHANGED = say("anna_hill_met_tom")
+_REED = say("tom_reed_saw_red")
 _H_FOR_M = "q f h b t x k q f h b t x k q f"
 
 
@@ -235,7 +221,7 @@ PATCHES: tuple[Preset, ...] = (
         _patched(
             view_of(
                 "stories",
-                "Tom Hill met Anna King near the river. Tom",
+                say("tom_hill_met_anna"),
                 ("decoder.1.self", 2),
                 (9, 4),
                 PATCH,
@@ -243,29 +229,23 @@ PATCHES: tuple[Preset, ...] = (
             _EXCHANGED,
             ("head", "decoder.0.self", 1),
         ),
-        "In B the two first names are exchanged, so “King” follows the last “Tom”. Only L0H1 is taken from "
-        "B, the head that attends to the token before in eight of nine rows, and the answer is King: its "
-        "share is 1.00. In layer 1, L1H1, L1H2 and L1H3 move it by 0.25 to 0.42, L1H0 not at all. “Path to "
-        "the chosen head” shows that L1H2 reads L0H1 in its keys: 0.39. The estimate fails here: it gives "
-        "L0H1 −0.01.",
-        "Which head tells the names apart?",
+        say("b_first_names_exchanged"),
+        say("head_tells_names"),
         HEAD_OUTPUTS,
     ),
     Preset(
-        "Where the name is",
+        say("name"),
         _patched(
             view_of("house-gpt", SURNAME, ("decoder.1.self", 7), (12, 1), PATCH),
             _REED,
             ("stream", "decoder.2.self", 12),
         ),
-        "Before layer 1 the surname is in the stream at “Hill” alone: taken from B there, the answer is "
-        "Reed, 1.00. Before layer 2 it is at the last “Tom” alone, 1.01. So layer 1 carries it over. Its "
-        "heads share that work: no single one moves the answer by more than 0.17.",
-        "Where is the surname, layer by layer?",
+        say("before_layer_1_surname"),
+        say("surname_layer_layer"),
         STREAM_STATES,
     ),
     Preset(
-        "Two places to copy from",
+        say("places_copy"),
         _patched(
             view_of(
                 "induction",
@@ -277,9 +257,8 @@ PATCHES: tuple[Preset, ...] = (
             _H_FOR_M,
             ("stream", "decoder.1.self", 9),
         ),
-        "After “q f” comes “m” twice, in B “h” twice. One of the two places alone moves the answer by 0.41 "
-        "or 0.59, both together all the way: the answer is copied from both.",
-        "Which of the two letters is copied?",
+        say("after_q_f_comes"),
+        say("letters_copied"),
         STREAM_STATES,
     ),
 )

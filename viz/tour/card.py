@@ -11,6 +11,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 from model.nn.intervention import Intervention
 from model.serving.engine import Request
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.questions.question import Question
 from viz.questions.show import answerable, ask, asks, is_answered, scene_of, try_yourself
 from viz.state.link import to_link
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
     from viz.state.look import Look
 
+say = sentences_of("tour.card")
+
 MINUTES = 8
 _STYLE = Path(__file__).with_name("card.css")
 _REQUEST = "tour-request"  # session state: the run that the page shows
@@ -44,8 +47,8 @@ _PAGE = "tour-page"
 _ASKED = "tour-asked"  # session state: the step's question
 _REMARK = "tour-said"  # session state: what the card says of what the reader did
 _DONE = "✓ Done."
-FIRST = "Answer the question first."
-_NOTHING_RAN = "This page cannot show the sentence; the reason is given below."
+FIRST = say("answer_question_first")
+_NOTHING_RAN = say("page_cannot_show")
 
 
 def open_page(file: str) -> None:
@@ -96,7 +99,7 @@ def elsewhere() -> None:
         return
     with _beside("tour-elsewhere"):
         _head(known, known.step)
-        st.markdown(f"It continues on the page “{entry(known.step.page).title}”.")
+        st.markdown(say("continues_page", title=entry(known.step.page).title))
         with st.container(horizontal=True, gap="small"):
             st.button("Go there", key="tour-there", type="primary", on_click=resume)
             st.button("Leave", key="tour-leave", type="tertiary", on_click=leave)
@@ -146,7 +149,7 @@ def notice(shown: Request | None = None) -> None:
 def point_back(way: str) -> None:
     """Beside numbers that the step does not use: names those with which the tour goes on."""
     if _here(progress()):
-        st.caption(f"The tour continues with “{way}”.")
+        st.caption(say("tour_continues", way=way))
 
 
 def beside_questions(page: str, look: "Look", picture: Callable[[], None]) -> None:
@@ -158,7 +161,7 @@ def beside_questions(page: str, look: "Look", picture: Callable[[], None]) -> No
     elif try_yourself(page, look):
         picture()
     else:
-        st.caption("The picture opens when you have answered the question or closed it.")
+        st.caption(say("picture_opens_answered"))
 
 
 def is_asking() -> bool:
@@ -218,7 +221,7 @@ def _step(known: TourState, step: TourStep, look: "Look") -> None:
     request = st.session_state[_REQUEST] = look.request
     _head(known, step)
     if known.taken_back:
-        st.caption(plain(f"Undone, so that this step starts unchanged: {known.taken_back}."))
+        st.caption(plain(say("undone_step_starts", taken_back=known.taken_back)))
     st.session_state.pop(_ASKED, None)
     fits = _unfit(step, request) is None
     scene = scene_of(look, compared_with(current()))
@@ -254,14 +257,14 @@ def _ways(number: int, *, done: bool, astray: bool) -> None:
             st.button("Back", key="tour-back", on_click=go, args=(number - 1,))
         if number and (current().text, current().model) != (TEXT, MODEL):
             st.button(
-                "Open the tour's sentence",
+                say("open_tour_sentence"),
                 key="tour-sentence",
                 on_click=go,
                 args=(number,),
                 kwargs={"tour_sentence": True},
             )
         elif astray:
-            st.button("Start this step over", key="tour-anew", on_click=go, args=(number,))
+            st.button(say("start_step_over"), key="tour-anew", on_click=go, args=(number,))
         st.button("Leave", key="tour-leave", type="tertiary", on_click=leave)
 
 
@@ -270,13 +273,8 @@ def _finish(known: TourState) -> None:
     with st.container(gap="small"):
         st.caption("Tour: finished")
         if known.taken_back:
-            st.caption(
-                plain(f"Undone, so that you continue with the unchanged model: {known.taken_back}.")
-            )
-        st.markdown(
-            f"Since you last loaded this page, you have done **{len(known.done)} of "
-            f"{len(TOUR_STEPS)} steps**. This is how a sentence passes through a transformer:"
-        )
+            st.caption(plain(say("undone_continue_unchanged", taken_back=known.taken_back)))
+        st.markdown(say("since_last_loaded", done=len(known.done), tour_steps=len(TOUR_STEPS)))
         marks = ("✓" if step.name in known.done else "–" for step in TOUR_STEPS)
         st.markdown(
             "\n".join(
@@ -284,11 +282,11 @@ def _finish(known: TourState) -> None:
                 for number, (mark, step) in enumerate(zip(marks, TOUR_STEPS, strict=True), 1)
             )
         )
-        st.markdown("**What next?** Type your own sentence in the box above, or go to:")
-        page_link("pages/tokens.py", "Walk: from tokens to the next word, part by part →")
-        page_link("pages/training.py", "Training: how the heads learned to do this →")
-        page_link("pages/library.py", "Library: questions, terms and examples →")
-        page_link("pages/for_a_class.py", "Teach: a lesson for a class →")
+        st.markdown(say("next_type_own_sentence"))
+        page_link("pages/tokens.py", say("walk_tokens_next"))
+        page_link("pages/training.py", say("training_heads_learned"))
+        page_link("pages/library.py", say("library_questions_terms"))
+        page_link("pages/for_a_class.py", say("teach_lesson_class"))
         with st.container(horizontal=True, gap="small"):
             st.button("Close", key="tour-leave", type="primary", on_click=leave)
             st.button("Start over", key="tour-again", on_click=start)

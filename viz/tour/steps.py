@@ -16,7 +16,7 @@ from model.trace.blocks import of_query
 from model.trace.trace import Trace
 from model.trace.unproven import UnprovenError
 from viz.notation.names import listed
-from viz.notation.numbers import signed
+from viz.notation.words import sentences_of
 from viz.questions.interventions import leaking_mask, without_head, without_scaling
 from viz.questions.next_tokens import next_token, settled_state
 from viz.questions.question import QuestionMaker, token_name
@@ -25,6 +25,8 @@ from viz.state.intervention_words import parts
 from viz.state.link import View
 from viz.state.navigation import HOME
 from viz.state.presets import FIRST
+
+say = sentences_of("tour.steps")
 
 TEXT, MODEL = FIRST.text, FIRST.model
 UNFINISHED, MISSING = TEXT.rsplit(" ", 1)  # the first step's sentence, and the word it lacks
@@ -58,17 +60,17 @@ def finished_sentence(moment: Moment) -> str | None:
     """The sentence has its last word, in the tour's model."""
     text, model = moment.view.text, moment.view.model
     if model != MODEL:
-        return f"You opened {models[model].title}. This step needs {models[MODEL].title}."
+        return say("opened_step_needs", title=models[model].title, models_title=models[MODEL].title)
     if text.split() == TEXT.split():
         return None
     if text.split() == UNFINISHED.split():
         return ""
     typed = text.removeprefix(UNFINISHED)
     if typed.strip() == MISSING:
-        return f"The space is missing: put one before “{MISSING}”."
+        return say("space_missing_put", missing=MISSING)
     if typed == text:
-        return f"This is a different sentence. It should be “{TEXT}”."
-    return f"You typed “{typed.strip()}”. Type “{MISSING}” there."
+        return say("different_sentence_should", text=TEXT)
+    return say("typed_type", typed=typed.strip(), missing=MISSING)
 
 
 def largest_score(moment: Moment) -> str | None:
@@ -80,26 +82,21 @@ def largest_score(moment: Moment) -> str | None:
     if view.stage != "scores":
         if view.stage == moment.before.stage and not moved:
             return ""
-        return f"“{_stage(view)}” is open. Choose “scores”, then click a cell."
+        return say("open_choose_scores", stage=_stage(view))
     place, head = moment.head
     attention = moment.trace.find(place)
     keys = open_keys(attention, query, head)
     looking = token_name(moment.trace.queries_of(attention)[query], query)
     if len(keys) < 2:
-        return f"The row of {looking} has only one score that counts. Choose another row."
+        return say("row_only_score_counts", looking=looking)
     row = of_query(attention, query).scores(head)[0]
     if not moved:
-        return f"The scores are open. Now click the largest one in the row of {looking}."
+        return say("scores_open_now", looking=looking)
     chosen = token_name(moment.trace.keys_of(attention)[key], key)
     if key not in keys:
-        return (
-            f"{chosen} comes after {looking}, so this score will be masked. Click an earlier token."
-        )
+        return say("comes_after_score", chosen=chosen, looking=looking)
     if row[key] < row[keys].max():
-        return (
-            f"In the row of {looking}, {chosen} has a score of {signed(f'{row[key]:.1f}')}, and another "
-            "token has a larger one. Click that."
-        )
+        return say("row_score_another", looking=looking, chosen=chosen, key_row=row[key])
     return None
 
 
@@ -113,8 +110,8 @@ def intervention_alone(wanted: Intervention, act: str) -> Lack:
         if not others:
             return None if now == aim else ""
         if set(aim) <= set(now):
-            return f"That is right, but something else is changed too: {listed(others)}. Undo it."
-        return f"You changed something else: {listed(others)}. Undo it, then {act}."
+            return say("right_something_else", others=listed(others))
+        return say("changed_something_else", others=listed(others), act=act)
 
     return lack
 
@@ -122,7 +119,7 @@ def intervention_alone(wanted: Intervention, act: str) -> Lack:
 def head_left_out(moment: Moment) -> str | None:
     """Nothing but the head that the step opened is left out."""
     head = moment.before.place, moment.before.head
-    act = f"switch off “Use head {head_label(head)}”"
+    act = say("switch_off_use_head", head_label=head_label(head))
     return intervention_alone(Intervention(ablated=frozenset({head})), act)(moment)
 
 
@@ -138,22 +135,21 @@ def largest_then_output(moment: Moment) -> str | None:
     if (view.stage, query, key) == (moment.before.stage, *moment.cell(moment.before)):
         return ""
     if view.stage not in ("weights", "output"):
-        return f"“{_stage(view)}” is open. Choose “weights”."
+        return say("open_choose_weights", stage=_stage(view))
     place, head = moment.head
     attention = moment.trace.find(place)
     row = of_query(attention, query).weights(head)[0]
     looking = token_name(moment.trace.queries_of(attention)[query], query)
     chosen = token_name(moment.trace.keys_of(attention)[key], key)
-    click = "Go back to “weights” and click" if view.stage == "output" else "Click"
+    click = say("go_back_weights") if view.stage == "output" else "Click"
     if query != attention.query.shape[1] - 1:
-        return f"This is the row of {looking}. {click} in the last row."
+        return say("row_last_row", looking=looking, click=click)
     if row[key] < row.max():
-        return (
-            f"In the row of {looking}, {chosen} has {row[key]:.3f}, and another token has more. "
-            f"{click} the largest weight of the row."
+        return say(
+            "row_another_token", looking=looking, chosen=chosen, key_row=row[key], click=click
         )
     if view.stage == "weights":
-        return f"Right: in the row of {looking}, {chosen} has the most, {row[key]:.3f}. Choose “output”."
+        return say("right_row_most_choose", looking=looking, chosen=chosen, key_row=row[key])
     return None
 
 
@@ -168,16 +164,17 @@ def copying(moment: Moment) -> str | None:
     cells = copied_cells(moment.trace, attention)
     opened = moment.trace.find(head[0]).weights(head[1])
     mean = 0.0 if cells is None else float(mean_share(opened, cells))
-    return (
-        f"You opened {head_label(head)}. On average it gives a weight of {mean:.3f} to what "
-        "followed the same word earlier. These heads copy here: "
-        f"{listed([head_label(one) for one in copies])}. Open one of them."
+    return say(
+        "opened_average_gives",
+        head_label=head_label(head),
+        mean=mean,
+        listed_head_label=listed([head_label(one) for one in copies]),
     )
 
 
 def _left_on(intervention: Intervention) -> str:
     words = listed([part.words for part in parts(intervention)])
-    return f"The model is changed: {words}. This step needs the unchanged model. Undo the change."
+    return say("model_changed_step", words=words)
 
 
 def _stage(view: View) -> str:
@@ -190,20 +187,19 @@ Need = tuple[Callable[[Trace, View], bool], str]
 
 _PREDICTION: Need = (
     lambda trace, view: trace.prediction is not None,
-    "This step needs a model that predicts the next token; {model} is an encoder.",
+    say("step_needs_model"),
 )
 _CAUSAL_MASK: Need = (
     lambda trace, view: trace.find(view.place).kind == "causal",
-    "This step needs a layer with a causal mask; in this layer every token may attend to every "
-    "other.",
+    say("step_needs_layer"),
 )
 _DIVIDED_SCORES: Need = (
     lambda trace, view: trace.find(view.place).scale != 1,
-    "This step needs scores that are divided by √d; {model} does not divide them.",
+    say("step_needs_scores"),
 )
 _COPYING_HEAD: Need = (
     lambda trace, view: bool(copying_heads(trace, trace.find(view.place))),
-    "This step needs a GPT with a head that copies, and a sentence that repeats a word.",
+    say("step_needs_gpt_head"),
 )
 
 
@@ -230,10 +226,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "tokens",
         "The next word",
         HOME,
-        f"The sentence lacks its last word. Type “{MISSING}” at its end and press Enter.",
-        "A model reads tokens: words and pieces of words. After each it gives every token of its list a "
-        "probability to come next; beside the map stand the likeliest.",
-        "A text becomes tokens, and the model says how likely each possible next one is.",
+        say("sentence_lacks_last", missing=MISSING),
+        say("model_reads_tokens"),
+        say("text_becomes_tokens"),
         finished_sentence,
         {"text": UNFINISHED, "model": MODEL, "place": "decoder.1.self", "head": 7},
         question=next_token,
@@ -243,10 +238,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "scores",
         "Scores",
         HOME,
-        "Above the map choose “scores”. Then click the largest score in the row of the last token.",
-        "Each row belongs to a query, each column to a key. A score is the dot product of the two: it says "
-        "how well the query fits the key.",
-        "A score says how well a query fits a key.",
+        say("above_map_choose"),
+        say("row_belongs_query"),
+        say("score_says_well"),
         largest_score,
         {
             "place": "decoder.1.self",
@@ -260,11 +254,10 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "scaling",
         "Scaling",
         HOME,
-        "Beside the map, switch off “Divide scores by √d”.",
-        "A score is a sum of many products, so it can be large, and with large scores the softmax gives most "
-        "of the weight to one token.",
-        "Without the division by √d the weights pile up on single tokens.",
-        intervention_alone(Intervention(scale=1.0), "switch off “Divide scores by √d”"),
+        say("beside_map_switch"),
+        say("score_sum_many_products"),
+        say("without_division_weights"),
+        intervention_alone(Intervention(scale=1.0), say("switch_off_divide")),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=without_scaling,
         needs=(_DIVIDED_SCORES,),
@@ -274,12 +267,10 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "mask",
         "The mask",
         HOME,
-        "Beside the map, switch off “Hide the future”.",
-        "Hatched cells were the future, which a model that predicts the next token must not see. Now a token "
-        "can attend to the very one that it must predict. The bars under the words show how sure the "
-        "model is of each.",
-        "The causal mask hides the future: a token attends to itself and to earlier tokens.",
-        intervention_alone(Intervention(mask="none"), "switch off “Hide the future”"),
+        say("beside_map_switch_off"),
+        say("hatched_cells_future"),
+        say("causal_mask_hides"),
+        intervention_alone(Intervention(mask="none"), say("switch_off_hide")),
         {"place": "decoder.0.self", "head": 3, "stage": "weights", "query": _LAST, "key": 1},
         question=leaking_mask,
         needs=(_CAUSAL_MASK, _PREDICTION),
@@ -289,10 +280,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "weights",
         "Weights and output",
         HOME,
-        "Above the map choose “weights” and click the largest weight of the last row. Then choose “output”.",
-        "The softmax turns a row of scores into weights that sum to 1. A row of the output is the sum of the "
-        "values, each times its weight: the row now carries what the token has read.",
-        "Weights sum to 1 in each row; the output is the weighted sum of the values.",
+        say("above_map_choose_weights"),
+        say("softmax_turns_row"),
+        say("weights_sum_1_row"),
         largest_then_output,
         {"place": "decoder.1.self", "head": 1, "stage": "scaled", "query": 5, "key": 5},
     ),
@@ -300,10 +290,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "heads",
         "All heads",
         HOME,
-        "Among the small maps of all heads, click one that gives a repeated word what followed it earlier.",
-        "All heads use the same formula. Each has its own matrices, so each looks for something different. "
-        "Heads that copy so are called induction heads.",
-        "Each head looks for something different; some copy what followed a word earlier.",
+        say("among_small_maps"),
+        say("heads_use_same_formula"),
+        say("head_looks_something"),
         copying,
         {"place": "decoder.0.self", "head": 0, "stage": "weights"},
         needs=(_COPYING_HEAD,),
@@ -312,10 +301,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "head",
         "One head less",
         HOME,
-        "Beside the map, switch this head off: “Use head …”.",
-        "You see best what a part is for when it is missing. Heads of later layers read what this one "
-        "writes.",
-        "Every part can be switched off, and the page shows what is lost.",
+        say("beside_map_switch_head"),
+        say("see_best_part_missing"),
+        say("every_part_switched"),
         head_left_out,
         {"place": "decoder.0.self", "head": 1, "stage": "weights"},
         question=without_head,
@@ -326,10 +314,9 @@ TOUR_STEPS: tuple[TourStep, ...] = (
         "stream",
         "Layer by layer",
         "pages/stream.py",
-        "Go down the last column of the picture, and answer.",
-        "Attention and feed-forward layers add to the vector of each token. Read as if it were the last, "
-        "each sum already says a next word.",
-        "Each layer adds to the vectors of the tokens, until the last one says the next word.",
+        say("go_down_last_column"),
+        say("attention_feed_forward"),
+        say("layer_adds_vectors"),
         read,
         question=settled_state,
         needs=(_PREDICTION,),
@@ -364,7 +351,7 @@ def unfit(step: TourStep, trace: Trace, view: View) -> str | None:
     trace: the unchanged run.
     """
     if len(trace.tokens) < 2 and step.name != "tokens":
-        return "This step needs a sentence of two tokens or more."
+        return say("step_needs_sentence")
     try:
         lacking = [reason for fits, reason in step.needs if not fits(trace, view)]
     except UnprovenError as refusal:

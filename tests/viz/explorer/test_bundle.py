@@ -17,6 +17,7 @@ OTHERS = (
     "viz/views/home",
     "viz/views/glossary",
     "viz/site",
+    "words",
 )  # use its modules
 REPOSITORY = Path(__file__).resolve().parents[3]
 

@@ -17,7 +17,13 @@ def test_the_laws_hold(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("viz.explorer.message.LIGHT_AROUND", 10**8)
     cases = tmp_path / "cases"
     cases.write_bytes(packed(FILES[name]()))
-    command = ["node", "--test", "--test-reporter=spec", str(LAWS / f"{name}.test.mjs")]
+    command = [
+        "node",
+        f"--import={LAWS / 'toml.mjs'}",
+        "--test",
+        "--test-reporter=spec",
+        str(LAWS / f"{name}.test.mjs"),
+    ]
     told = subprocess.run(
         command, env=os.environ | {"CASES": str(cases)}, capture_output=True, text=True, timeout=500
     )

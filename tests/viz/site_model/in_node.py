@@ -44,6 +44,9 @@ def changes_of(name: str) -> dict[str, Intervention]:
     }
 
 
+TOML = Path(__file__).parents[1] / "in_node" / "toml.mjs"
+
+
 @dataclass(frozen=True)
 class Job:
     """What is asked of a model: the arrays of runs, ids, and what a page draws from."""
@@ -91,7 +94,7 @@ def in_node(name: str, job: Job) -> dict[str, Any]:
     arrays, asked = folder / "arrays.bin", folder / "job.json"
     places = {"parts": str(file), "vocabulary": str(folder / "vocabulary.bin")}
     asked.write_text(json.dumps(job.written(name) | places | {"arrays": str(arrays)}))
-    node = ["node", str(Path(__file__).with_name("node.js")), str(asked)]
+    node = ["node", f"--import={TOML}", str(Path(__file__).with_name("node.js")), str(asked)]
     got = subprocess.run(node, capture_output=True, text=True, check=False, timeout=400)
     assert got.returncode == 0, got.stderr[-2000:]
     content = arrays.read_bytes()

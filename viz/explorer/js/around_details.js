@@ -4,6 +4,9 @@ import { aroundNumbers, headTerms, isRecorded } from "./around.js";
 import { rowOf } from "./steps.js";
 import { precise } from "./numbers.js";
 import { inked, paragraph, signedBar, termList, termRow } from "./terms.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("around_details");
 
 export const AROUND_DETAILS = {
   positions: positionDetails,
@@ -29,12 +32,12 @@ function positionDetails(scene) {
     precise(lengthOf(one, scene, width)),
   );
   if (stage.captions.length === 0) {
-    return [paragraph(`Length of the vector of ${tokenOf(scene)}: ${after}.`)]; // the stream as it enters
+    return [paragraph(say("length_vector", { scene: tokenOf(scene), after }))]; // the stream as it enters
   }
-  const turned = "A rotation changes the direction of a vector, not its length: ";
+  const turned = say("rotation_changes_direction");
   return [
-    paragraph(`Length of the vector of ${tokenOf(scene)}: ${before} before, ${after} after.`),
-    ...(stage.quantity === "query" ? [paragraph(`${turned}the two differ by rounding only.`)] : []),
+    paragraph(say("length_vector_before", { scene: tokenOf(scene), before, after })),
+    ...(stage.quantity === "query" ? [paragraph(say("differ_rounding_only", { turned }))] : []),
   ];
 }
 
@@ -47,8 +50,8 @@ function normDetails(scene) {
   const numbers = { mean, spread: Math.sqrt(variance) };
   const size = layer.around.norm.facts.measured.map(([word, name]) => `${word} ${precise(numbers[name])}`).join(", ");
   return [
-    paragraph(`Before the norm, ${tokenOf(scene)}: ${size}, over ${stage.width} numbers.`),
-    paragraph(`Length of its vector: ${before} before, ${after} after.`),
+    paragraph(say("before_norm_over", { scene: tokenOf(scene), size, width: stage.width })),
+    paragraph(say("length_vector_before_after", { before, after })),
   ];
 }
 
@@ -59,17 +62,17 @@ function headNormDetails(scene) {
     precise(lengthOf(one, scene, layer.width, rows)),
   );
   const token = tokenOf(scene, rows);
-  return [paragraph(`Length of the ${rows} of ${token} in this head: ${before} before, ${after} after.`)];
+  return [paragraph(say("length_head_before", { rows, token, before, after }))];
 }
 
 function joinedDetails(scene) {
   const { stage, layer, cell } = scene;
   const head = Math.floor(cell.dimension / stage.block);
   const first = head * stage.block;
-  const zero = layer.ablated.includes(head) ? " This head is switched off, so they are zero." : "";
+  const zero = layer.ablated.includes(head) ? say("head_switched_off") : "";
   return [
     paragraph(
-      `Columns ${first} to ${first + stage.block - 1} are the ${stage.block} numbers of head ${head} for `,
+      say("columns_numbers_head", { first, block: first + stage.block - 1, block_2: stage.block, head }),
       `${tokenOf(scene)}.${zero}`,
     ),
   ];
@@ -90,7 +93,7 @@ function writtenDetails(scene) {
   const source = isRecorded(layer) ? "The stream received" : "Computed with W_O";
   return [
     ...termList({
-      head: `what ${list.length} heads write here`,
+      head: say("heads_write", { length: list.length }),
       names: ["head", "|o|", "|W_O|", "", "o·W_O"],
       rows,
       values: products,
@@ -101,6 +104,6 @@ function writtenDetails(scene) {
     paragraph(`${source} ${precise(made)}: difference ${precise(Math.abs(made - sum))}.`),
     ...(isRecorded(layer)
       ? []
-      : [paragraph("What the stream receives is another vector here: more follows before it is added.")]),
+      : [paragraph(say("stream_receives_another"))]),
   ];
 }

@@ -2,6 +2,9 @@
 
 import { Drawn, element } from "./elements.js";
 import { magnitude } from "./numbers.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("check");
 
 const AGREES = 1e-4; // relative to the largest output: up to here recomputed and recorded numbers count as equal
 
@@ -18,17 +21,17 @@ export class Check {
     if (!this.drawn.differs("line", derived, check, checked, device)) return;
     const { largest: gap, size } = derived.gap;
     const agrees = gap <= AGREES * Math.max(1, size);
-    const what = derived.value ? "" : "summed over the dimensions, ";
+    const what = derived.value ? "" : say("summed_over_dimensions");
     const figure = (number) => element("strong", { class: "number" }, magnitude(number));
-    const ofRun = checked ? ["."] : ["; the whole run is being checked."];
+    const ofRun = checked ? ["."] : [say("whole_run_being")];
     const mark = () => element("span", { class: agrees ? "tick" : "cross", "aria-hidden": "true" }, agrees ? "✓" : "✗");
     this.line.replaceChildren(
       mark(),
-      `Check: weights · V, ${what}recomputed here from the recorded Q, K and V of ${headName},`,
-      agrees ? " equals the model's own output to " : " differs from the model's own output by up to ",
+      say("check_weights_v", { what, head_name: headName }),
+      agrees ? say("equals_model_own") : say("differs_model_own"),
       figure(gap),
-      ...(check === null ? ofRun : ["; over the whole run the largest difference is ", figure(check), "."]),
-      ...(device ? [` The pass ran on ${device}.`] : []),
+      ...(check === null ? ofRun : [say("over_whole_run_largest"), figure(check), "."]),
+      ...(device ? [say("pass_ran", { device })] : []),
     );
     this.short.title = this.line.textContent;
     this.short.replaceChildren(mark(), magnitude(gap));

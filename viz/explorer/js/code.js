@@ -3,6 +3,9 @@
 
 import { button, choiceOf, Drawn, element, keepingFocus, span } from "./elements.js";
 import { precise } from "./numbers.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("code");
 
 const CHOICE = "attention-code"; // in the browser's storage
 const FILES = /load\("([^"]+)"/g;
@@ -88,7 +91,7 @@ export class Code {
   /** The code of one stage in one style. */
   parts({ lines, given, result, remark }, value) {
     const { code, stage, cell } = this.scene;
-    const styles = choiceOf("Style of the code", {
+    const styles = choiceOf(say("style_code"), {
       options: code.styles,
       chosen: choice.style,
       choose: (style) => this.change({ style }),
@@ -98,7 +101,7 @@ export class Code {
       element("li", {}, element("code", {}, filled(text, cell)), beside && span("beside", `# ${beside}`));
     const found = element("output", { "data-testid": "code-value" }, precise(value));
     const last = element("li", { class: "result" }, element("code", {}, filled(result, cell)), found);
-    const listed = element("ol", { class: "lines", "aria-label": "Code of this stage" }, ...lines.map(line), last);
+    const listed = element("ol", { class: "lines", "aria-label": say("code_stage") }, ...lines.map(line), last);
     const files = [...code.reads[stage.name].join("\n").matchAll(FILES)].map(([, file]) => file);
     return [
       styles,
@@ -113,8 +116,8 @@ export class Code {
   /** The button that copies the script, and the files that it reads. */
   copying(files) {
     this.button = button("copy-script", () => this.copy(), {}, "Copy as a script");
-    const from = (file) => (file === TRACE ? `${file} (Save: the whole trace)` : `${file} (the page Code: weights)`);
-    const needs = `It needs PyTorch and ${files.map(from).join(" and ")}.`;
+    const from = (file) => (file === TRACE ? say("save_whole_trace", { file }) : say("page_code_weights", { file }));
+    const needs = say("needs_pytorch", { map: files.map(from).join(" and ") });
     return element("p", { class: "copying" }, this.button, " ", span("", needs));
   }
 
@@ -136,5 +139,5 @@ export class Code {
 }
 
 function refusalOf({ refusal }) {
-  return refusal || "There is no code for this stage here.";
+  return refusal || say("code_stage_2");
 }

@@ -7,6 +7,9 @@ import { upTo } from "./fade.js";
 import { eased } from "./motion.js";
 import { brief, precise } from "./numbers.js";
 import { isOneText, LONG, SINK } from "./view.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("header");
 
 export const [HEADER, LOW_HEADER] = [136, 104]; // pixels; the lower one in the lecture view, and on a phone
 const [LETTER, LINE, AROUND] = [7.85, 19, 8]; // pixels of a letter and of a line of letters, and around a token
@@ -99,7 +102,7 @@ export class Header {
       chip.onpointerleave = () => this.look(null);
       return chip;
     });
-    const name = this.isOne ? "Tokens: the row that is shown" : "Keys";
+    const name = this.isOne ? say("tokens_row_shown") : "Keys";
     const group = element("div", { role: "radiogroup", "aria-label": name }, ...this.tokens);
     const bars = sure ? shown.map((_, n) => sureBar(sure, window.column + n, place(window.column + n))) : [];
     const boxes = scene.keys.short.map((_, position) => {
@@ -109,10 +112,10 @@ export class Header {
       arcs.highest = Math.max(foot / 1.1, 20);
       arcs.stand(boxes, across, layout.header);
     }
-    const title = "The sink: weight that goes to no token";
+    const title = say("sink_weight_goes");
     const names = sink.map((name) => span("face", name));
     const above = names.map((name) => element("span", { class: "column sinkname", title, style: line(figure.sink) }, name));
-    const meaning = "The probability that the model gave each token, after those before it";
+    const meaning = say("probability_model_gave");
     const label = sure ? [element("span", { class: "surelabel", title: meaning }, "probability")] : [];
     holder.replaceChildren(this.ghosts.svg, this.arcs.svg, group, ...above, ...bars, ...label);
     const [from, to] = [this.bars?.to ?? [], sure ? sure.after.map((share) => share ?? 0) : []];
@@ -187,5 +190,5 @@ function saysSure(sure, position) {
   const now = sure?.after[position] ?? null;
   if (now === null) return "";
   const was = sure.before ? `${brief(sure.before[position])} → ` : "";
-  return `: its probability after the tokens before it was ${was}${precise(now)}`;
+  return say("probability_after_tokens", { was, now: precise(now) });
 }

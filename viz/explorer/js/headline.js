@@ -7,6 +7,9 @@ import { simple } from "./numbers.js";
 import { rowOf } from "./steps.js";
 import { alsoGained, hasMoved } from "./subject.js";
 import { isOneText } from "./view.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("headline");
 
 const MOSTLY = 0.5; // a weight from which on a token attends mostly to one key
 
@@ -48,24 +51,24 @@ export function rowInWords({ layer, derived, cell, queries, keys }) {
   const [most] = topPositions(row, 1);
   const [query, key] = [chip("query", queries, cell.query), chip("key", keys, most)];
   const weight = { number: simple(row[most]) };
-  if (!row[most]) return [query, " may look at nothing."];
+  if (!row[most]) return [query, say("may_look_nothing")];
   const isOne = isOneText(layer);
   if (isOne && most === cell.query) return [query, " looks at itself: ", weight, " of its attention."];
   const looks = !isOne ? "looks at" : most < cell.query ? "looks back at" : "looks ahead at";
   if (row[most] >= MOSTLY) return [query, ` ${looks} `, key, ": ", weight, " of its attention."];
-  return [query, " spreads its attention; the largest part, ", weight, ", goes to ", key, "."];
+  return [query, say("spreads_attention_largest"), weight, ", goes to ", key, "."];
 }
 
 /** What a change does to the chosen cell; plainly, where it moves no weight of the head. */
 export function changeInWords(scene) {
   const { layer, derived, before, cell, queries, keys, hero } = scene;
   const name = `${hero.change || "Changed"}: `;
-  if (!hasMoved(scene)) return [`${name}no weight of this head changes.`];
+  if (!hasMoved(scene)) return [say("weight_head_changes", { name })];
   const at = cell.query * layer.keys + cell.key;
   const [was, now] = [before, derived].map(({ weights }) => simple(weights[at]));
-  const gives = [name, chip("query", queries, cell.query), " gives ", { number: now }, " of its attention to ", chip("key", keys, cell.key)];
+  const gives = [name, chip("query", queries, cell.query), " gives ", { number: now }, say("attention"), chip("key", keys, cell.key)];
   if (isFreed(scene)) return [...gives, "."];
-  if (derived.hidden?.[at] && !before.hidden?.[at]) return [...gives, `, now hidden; it was ${was}.`];
+  if (derived.hidden?.[at] && !before.hidden?.[at]) return [...gives, say("now_hidden", { was })];
   return [...gives, was === now ? ", as before." : `, not ${was}.`];
 }
 
@@ -83,11 +86,11 @@ function alsoInWords(scene) {
     return [n ? " and " : " also gets ", { number: weight }, " from ", chip("query", queries, query)];
   });
   const [query, key] = [chip("query", queries, cell.query), chip("key", keys, cell.key)];
-  const hid = isFreed(scene) ? ["Before, the mask hid ", key, " from ", query, ". "] : [];
+  const hid = isFreed(scene) ? [say("before_mask_hid"), key, " from ", query, ". "] : [];
   const also = [...hid, ...(others.length ? [key, ...others, ". "] : [])];
   if (!hero.loss?.before || !hero.loss.after) return also;
   const { before: first, after: then } = hero.loss;
-  if (first === then) return [...also, `The loss stays at ${first}.`];
+  if (first === then) return [...also, say("loss_stays", { first })];
   const [old, late] = [first, then].map((loss) => (loss.startsWith("<") ? 0 : Number(loss)));
-  return [...also, `The loss ${late > old ? "rises" : "falls"} from ${first} to `, { number: then }, "."];
+  return [...also, say("loss", { old: late > old ? "rises" : "falls", first }), { number: then }, "."];
 }

@@ -2,6 +2,9 @@
 // The check's number stands beside it.
 
 import { button, element, span, toggle } from "./elements.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("more");
 
 export class More {
   isOpen = false;
@@ -14,8 +17,8 @@ export class More {
     this.opens = opens;
     this.on = new Set();
     this.short = span("checked");
-    this.dots = button("more", () => this.open(!this.isOpen), { class: "dots", "aria-label": "Save, table, code, check" }, "⋯");
-    this.list = element("div", { class: "morelist", role: "group", "aria-label": "Save, table, code, check", hidden: true });
+    this.dots = button("more", () => this.open(!this.isOpen), { class: "dots", "aria-label": say("save_table_code") }, "⋯");
+    this.list = element("div", { class: "morelist", role: "group", "aria-label": say("save_table_code"), hidden: true });
     this.list.append(this.check, this.saves, this.ways);
     more.replaceChildren(this.short, this.dots, this.list);
     more.onkeydown = (event) => {

@@ -1,6 +1,10 @@
 // Numbers as text: four decimals in equations, two in cells, no digit beyond those of a 32-bit float, a true minus
 // sign, never NaN.
 
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("numbers");
+
 const MINUS = "\u2212";
 const DIGITS = 7; // of a 32-bit float, at least
 
@@ -70,5 +74,5 @@ export function latexNumber(value) {
 export function beyondInWords({ beyond, values, count = values.length }) {
   if (!beyond) return null;
   const [some, all] = [beyond, count].map((whole) => whole.toLocaleString("en"));
-  return `${some} of ${all} numbers lie beyond`;
+  return say("numbers_lie_beyond", { some, all });
 }

@@ -9,6 +9,9 @@ import { drawEquation, filledTemplate } from "./equations.js";
 import { given, precise } from "./numbers.js";
 import { SCORE_STAGES } from "./score_stages.js";
 import { paragraph, productDetails, softmaxDetails, terms } from "./terms.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("panel");
 
 export class Panel {
   drawn = new Drawn();
@@ -109,9 +112,9 @@ const SCORE_DETAILS = Object.fromEntries(SCORE_STAGES.map((stage) => [stage.name
 const DETAILS = {
   ...SCORE_DETAILS,
   ...AROUND_DETAILS,
-  query: (scene) => vectorDetails(scene, "query", "q, which is compared with every key: the scores."),
-  key: (scene) => vectorDetails(scene, "key", "k, which is compared with every query: the scores."),
-  value: (scene) => vectorDetails(scene, "key", "v, which this token passes on to the tokens that attend to it."),
+  query: (scene) => vectorDetails(scene, "query", say("q_compared_every")),
+  key: (scene) => vectorDetails(scene, "key", say("k_compared_every")),
+  value: (scene) => vectorDetails(scene, "key", say("v_token_passes_tokens")),
   scores: productDetails,
   scaled: scaledDetails,
   masked: verdictDetails,
@@ -131,8 +134,8 @@ function vectorDetails(scene, axis, use) {
   return [
     paragraph(`Row ${position}, “${token}”: the vector ${use}`),
     paragraph(
-      "x is the token's vector as this layer reads it. The bias, and the turn of rotary positions, count",
-      " where the model has them: this is the vector as it was used.",
+      say("x_token_vector_layer"),
+      say("model_vector_used"),
     ),
   ];
 }
@@ -147,7 +150,7 @@ function scaledDetails({ layer, derived, cell }) {
       `It takes ${precise(step("scores"))} to ${precise(step("scaled"))}.`,
     ),
     paragraph(
-      "A sum of d_k products grows with d_k. Dividing by √d_k keeps its size the same, so that the softmax",
+      say("sum_k_products_grows"),
       " does not saturate.",
     ),
   ];
@@ -166,12 +169,12 @@ function verdictDetails(scene) {
   const at = cell.query * layer.keys + cell.key;
   const [query, key] = [tokenName(scene, "query"), tokenName(scene, "key")];
   if (!derived.hidden?.[at]) {
-    const stays = `${sentenceCase(query)} may attend to ${key}. The score stays as it is.`;
+    const stays = say("may_attend_score", { query: sentenceCase(query), key });
     return [verdict("not masked", "allowed"), paragraph(stays)];
   }
   const isLater = layer.kind === "causal" && cell.key > cell.query;
   const isFar = layer.window !== null && cell.query - cell.key >= layer.window;
-  const from = isLater ? "comes later than" : isFar ? `lies outside of the window of ${layer.window} of` : "is hidden from";
+  const from = isLater ? "comes later than" : isFar ? say("lies_outside_window", { window: layer.window }) : "is hidden from";
   const becomes = given(layer.mask_value);
   return [
     verdict("masked", "forbidden"),
@@ -187,9 +190,9 @@ function verdict(text, kind) {
 }
 
 const MEASURES = {
-  entropy: "entropy of the row (nats)",
-  largest: "largest weight of the row",
-  meanEntropy: "mean entropy, all rows",
+  entropy: say("entropy_row_nats"),
+  largest: say("largest_weight_row"),
+  meanEntropy: say("mean_entropy_rows"),
   meanLargest: "mean largest weight",
 };
 
@@ -205,7 +208,7 @@ function drawEffect(holder, scene) {
     return [name, ...[a, b, b - a].map(precise)];
   });
   holder.replaceChildren(
-    element("h3", {}, `What the change does to ${tokenName(scene, "query")}`),
+    element("h3", {}, say("change", { scene: tokenName(scene, "query") })),
     table(["", "baseline", "changed", "difference"], rows),
   );
 }

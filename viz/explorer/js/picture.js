@@ -7,6 +7,9 @@ import { drawCorners, drawMarks, drawRings, listen } from "./overlay.js";
 import { cellText, context2d, hatch, paintFigure } from "./paint.js";
 import { drawPlotly } from "./plotly.js";
 import { save } from "./save.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("picture");
 
 const RUNG = 6000; // milliseconds for which a ring stays that words have led to
 
@@ -137,12 +140,12 @@ export class Picture {
     parts.plotly.hidden = !view.byPlotly;
     root.dataset.painted = "true";
     const missing = this.plotly === null && !view.isLong && !this.isAlone;
-    this.say(missing ? "Plotly could not be loaded. This picture is drawn without it." : "");
+    this.say(missing ? say("plotly_could_not") : "");
     this.actions.painted();
   }
 
   withoutPlotly(error) {
-    console.warn("Plotly could not draw the picture", error);
+    console.warn(say("plotly_could_not_draw"), error);
     this.plotly = null;
     this.draw(this.figure, { ...this.view, byPlotly: false });
   }
@@ -179,7 +182,7 @@ export class Picture {
     const masked = panels.some((panel) => panel.masked?.includes(1));
     const ends = shown.map((one) => [one.quantity, one.low, one.high, one.equal, one.dropped, one.beyond]);
     if (!this.differs("legend", [ends, leaks, masked, this.view.span, names])) return;
-    const colour = leaks ? "; colour shows the weight it gets all the same" : "";
+    const colour = leaks ? say("colour_shows_weight") : "";
     this.parts.legend.replaceChildren(
       ...shown.map((panel, n) => this.scale(panel, names[n])),
       ...(masked ? [span("scale", element("i", { class: "swatch" }), `masked${colour}`)] : []),
@@ -189,7 +192,7 @@ export class Picture {
 
   /** A switch: the colours span the numbers of all heads, so that heads can be compared, or of this head. */
   spanSwitch() {
-    return choiceOf("What the colours span", {
+    return choiceOf(say("colours_span"), {
       options: { layer: "all heads", head: "this head" },
       chosen: this.view.span,
       choose: this.actions.setSpan,
@@ -200,9 +203,9 @@ export class Picture {
   scale(panel, name) {
     const { quantity, low, high, equal, dropped } = panel;
     if (equal && dropped) {
-      return span("scale", "no difference before dropout, which acts between these weights and the output");
+      return span("scale", say("difference_before_dropout"));
     }
-    if (equal) return span("scale", "no difference: both runs are equal here");
+    if (equal) return span("scale", say("difference_both_runs"));
     const { gradient } = this.view.palette.scale[quantity];
     return span(
       "scale",
@@ -226,16 +229,16 @@ export class Picture {
 
   windowWords(window, isPositive) {
     if (window.exact) {
-      const whole = button("whole", this.actions.whole, {}, "Back to the whole picture");
+      const whole = button("whole", this.actions.whole, {}, say("back_whole_picture"));
       return [`${sentenceCase(spanned(window))}, every cell. `, whole];
     }
     const { rowBlock, columnBlock } = window;
-    const most = isPositive ? "their maximum" : "the value of largest size";
+    const most = isPositive ? "their maximum" : say("value_largest_size");
     const cell =
       rowBlock * columnBlock > 1
         ? `One cell = ${rowBlock} × ${columnBlock} positions, ${most}. `
-        : "Every position has its cell. ";
-    return [cell, "Click a place, or draw a box around it, to see it larger."];
+        : say("every_position_cell");
+    return [cell, say("click_place_draw")];
   }
 
   /** Buttons that save the picture and its numbers. */
@@ -252,14 +255,14 @@ export class Picture {
     const { view, plotly } = this;
     const { palette, certificate } = view;
     const made = save(format, view.file, { figure: view.saved(), palette, renderer, Plotly: plotly, ...certificate });
-    return made.catch(() => this.say("The picture could not be saved."));
+    return made.catch(() => this.say(say("picture_could_not")));
   }
 
   places({ row, column }) {
     const { labels, stage } = this.view;
     const place = (axis, position) => {
       if (axis === "dimension") return `dimension ${position}`;
-      if (axis === "key" && position === this.figure.sink) return "sink of this head";
+      if (axis === "key" && position === this.figure.sink) return say("sink_head");
       return `${axis} ${position} “${labels[axis].full[position]}”`;
     };
     return [place(stage.rows, row), place(stage.columns, column)];

@@ -6,6 +6,9 @@ import { precise } from "./numbers.js";
 import { rowOf } from "./steps.js";
 import { bar, inked, paragraph, signedBar } from "./terms.js";
 import { SINK } from "./view.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("row");
 
 const [FEWEST, LISTED] = [5, 14]; // keys: where there is little room, and at most
 const [KEY, OTHERS] = [24, 150]; // pixels of a key, and of what else stands beside a map
@@ -19,7 +22,7 @@ export function drawRow(holder, scene, room) {
   const { items, rest } = isOfScores ? scoresOf(scene, most) : weightsOf(scene, most);
   holder.replaceChildren(
     element("h3", {}, isOfScores ? `${sentenceCase(stage.cell)}s of ` : "Row of ", span("chipped query", queries.short[cell.query])),
-    items.length ? element("ol", {}, ...items) : paragraph("Every key of this query is masked, so all its weights are 0."),
+    items.length ? element("ol", {}, ...items) : paragraph(say("every_key_query")),
     ...(rest ? [element("p", { class: "rest" }, rest)] : []),
   );
 }

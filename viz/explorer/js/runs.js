@@ -1,6 +1,9 @@
 // Which run the map shows: the changed one, while "Before" is held the unchanged one, or what the change makes of it.
 
 import { button } from "./elements.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("runs");
 
 export const HOLD = "explorer-before"; // on the document: the key is held, or is let go
 
@@ -11,7 +14,7 @@ export class Runs {
   constructor(holder, choose, signal) {
     Object.assign(this, { holder, choose });
     const press = (run) => (event) => !event.detail && this.toggle(run); // by the keyboard: a pointer holds it
-    this.before = button("run-baseline", press("baseline"), { title: "Hold it, or the key B" }, "Before");
+    this.before = button("run-baseline", press("baseline"), { title: say("hold_key_b") }, "Before");
     this.gap = button("run-difference", () => this.toggle("difference"), {}, "Difference");
     this.before.onpointerdown = ({ pointerId }) => {
       this.before.setPointerCapture(pointerId);

@@ -3,24 +3,27 @@
 // a function of a score, its query and its key, `slots`, numbers for its formula, and `details`, what the panel says.
 
 import { precise } from "./numbers.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("score_stages");
 
 export const SCORE_STAGES = [
   {
     name: "capped",
     field: "cap",
-    absent: "This run does not cap its scores.",
+    absent: say("run_not_cap_scores"),
     change: ({ cap }) => (score) => cap * Math.tanh(score / cap),
     slots: () => ({}),
     details: ({ layer }, before, after) => [
-      `The cap is ${layer.cap}. It takes ${precise(before)} to ${precise(after)}, ` +
+      say("cap_takes", { cap: layer.cap, before: precise(before), after: precise(after) }) +
         `${precise(Math.abs(before - after))} closer to 0.`,
-      "tanh is almost a straight line near 0 and never passes ±1, so no score passes the cap.",
+      say("tanh_almost_straight"),
     ],
   },
   {
     name: "biased",
     field: "bias",
-    absent: "This run adds no bias.",
+    absent: say("run_adds_bias"),
     change: (layer, head) => {
       const bias = biasOf(layer, head);
       return (score, query, key) => score + bias(query, key);
@@ -29,11 +32,11 @@ export const SCORE_STAGES = [
     details: ({ layer, cell, tokenName }) => {
       const away = cell.query - cell.key;
       const tokens = Math.abs(away) === 1 ? "1 token" : `${Math.abs(away)} tokens`;
-      const where = away === 0 ? "at the query's own place" : `${tokens} ${away > 0 ? "before" : "after"} the query`;
+      const where = away === 0 ? say("query_own_place") : `${tokens} ${away > 0 ? "before" : "after"} the query`;
       const added = precise(biasOf(layer, cell.head)(cell.query, cell.key));
       return [
-        `The key stands ${where}. For ${tokenName("query")} and ${tokenName("key")} this head adds ${added}.`,
-        ...(layer.biasBy === "distance" ? ["It depends on the distance only: every cell of a diagonal gets the same."] : []),
+        say("key_stands_head", { where, token_name: tokenName("query"), token_name_2: tokenName("key"), added }),
+        ...(layer.biasBy === "distance" ? [say("depends_distance_only")] : []),
       ];
     },
   },

@@ -4,8 +4,11 @@ import { topPositions, weightsSetIn } from "./derive.js";
 import { exponentialsOf, rowOf } from "./steps.js";
 import { choiceOf, element } from "./elements.js";
 import { precise } from "./numbers.js";
+import { sentencesOf } from "./sentences.js";
 
-const SET = "Weights of this row were set by hand. The others share what is left to 1, in their own proportions.";
+const say = sentencesOf("terms");
+
+const SET = say("weights_row_set");
 const LISTED = 128; // terms in a list; the smaller rest is summed up in one line
 
 /** The terms of a sum: q·k over the dimensions, or weight · v over the keys. */
@@ -49,7 +52,7 @@ export function productDetails(scene) {
     scene,
   });
   if (!layer.dropped || scores) return details;
-  const dropout = "Dropout is on: these are the weights after it, some zero, the others enlarged.";
+  const dropout = say("dropout_weights_after");
   return [...details, paragraph(dropout)];
 }
 
@@ -61,7 +64,7 @@ export function softmaxDetails(scene) {
   const { exponentials, sum, ofSink } = exponentialsOf(masked, derived.sink);
   if (sum === 0) {
     return [
-      paragraph("Every key of this row is masked. There is nothing to share out: all weights are 0."),
+      paragraph(say("every_key_row_masked")),
     ];
   }
   const positions =
@@ -77,11 +80,11 @@ export function softmaxDetails(scene) {
     names: ["key", lastStep(layer, derived), "e^(…)", "", "weight"],
     rows,
     values: positions.map((j) => exponentials[j]),
-    total: derived.sink === null ? "sum of the row" : "sum of the keys",
+    total: derived.sink === null ? say("sum_row") : say("sum_keys"),
     scene,
   });
   if (derived.sink !== null) {
-    const said = `The sink adds e^(${precise(derived.sink)} − the largest) ≈ ${precise(ofSink)}: ${precise(sum)} in all. `;
+    const said = say("sink_adds_e_largest", { sink: precise(derived.sink), of_sink: precise(ofSink), sum: precise(sum) });
     list.push(paragraph(said, `Its weight is ${precise(derived.sinkWeights[cell.query])}.`));
   }
   return given.size ? [...list, paragraph(SET)] : list;
@@ -95,7 +98,7 @@ function lastStep(layer, derived) {
 
 /** The list with its heading, the sum of what is not listed, and the sum of all values. */
 export function termList({ head, names, rows, values, total, scene }) {
-  const order = choiceOf("Order of the terms", {
+  const order = choiceOf(say("order_terms"), {
     options: { largest: "largest first", index: "in order" },
     chosen: scene.order,
     choose: scene.setOrder,

@@ -1,6 +1,10 @@
 // What each widget carries itself. The explorer comes once a page: from a model that all widgets of a kernel share
 // and that is saved with them, or else from Python.
 
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("loader");
+
 const KERNEL_ANSWERS = 60_000; // milliseconds; a kernel that computes answers when it is done
 const PAGE = Symbol.for("attention-explorer.notebook");
 
@@ -57,7 +61,7 @@ async function render({ model, el }) {
     const { mount, parts } = await libraryOf(model);
     return mount({ model, el, parts });
   } catch (error) {
-    el.textContent = `${error.message} Run the cell again.`;
+    el.textContent = say("run_cell_again", { message: error.message });
   }
 }
 

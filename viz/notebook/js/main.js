@@ -11,6 +11,9 @@ import { REPORTED } from "../../explorer/js/python.js";
 import { Picker } from "../../shell/head_picker/picker.js";
 import { katexOf } from "./katex.js";
 import { Theme } from "./theme.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("main");
 
 const TALLEST = 620; // pixels of a picture: the window of a notebook says nothing about its room
 const ASSETS = { plotly: null }; // nothing is fetched
@@ -161,7 +164,7 @@ class View {
     this.set({ selection: this.choice, place });
     this.show();
     const { label } = explorer.layers.find(({ name }) => name === place);
-    const awaited = `Fetching ${label} from Python, which needs a running kernel …`;
+    const awaited = say("fetching_python_needs", { label });
     if (explorer.layer.name !== place) explorer.drawing.picture.waitFor(awaited);
     else if (explorer.isHere) explorer.drawing.picture.waitFor("");
   }

@@ -5,6 +5,9 @@
 // from and an element to draw in. A widget of another kind is named, not drawn.
 
 import { Model } from "./model.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("offline");
 
 const STATES = "script[type='application/vnd.jupyter.widget-state+json']";
 const VIEWS = "script[type='application/vnd.jupyter.widget-view+json']";
@@ -48,6 +51,6 @@ for (const view of document.querySelectorAll(VIEWS)) {
   if (!programs.has(id)) programs.set(id, programOf(modelOf(id)));
   programs.get(id).then((program) => {
     if (program) program.render({ model: modelOf(id), el, signal: new AbortController().signal });
-    else el.textContent = "This widget is drawn only where a network is.";
+    else el.textContent = say("widget_drawn_only");
   });
 }

@@ -16,8 +16,11 @@ from model.trace.blocks import of_query
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from viz.notation.numbers import signed
+from viz.notation.words import sentences_of
 from viz.questions.question import token_name
 from viz.questions.rows import open_keys
+
+say = sentences_of("questions.exercises_exercise")
 
 KEYS = 4  # of a row, at most: more would be long to calculate by hand
 LEAST_KEYS = 3  # of a row: with fewer there is little to calculate
@@ -101,7 +104,7 @@ class Exercise:
     def own(self) -> str:
         """The model's own numbers beside the answers; "" where it has none."""
         numbers = [f"{each.what}: {_together(each.own, 6)}" for each in self.answers if each.own]
-        return f"With all digits of the model: {'; '.join(numbers)}." if numbers else ""
+        return say("digits_model", numbers="; ".join(numbers)) if numbers else ""
 
     @property
     def teaches(self) -> bool:

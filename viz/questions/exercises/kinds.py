@@ -13,6 +13,7 @@ from model.arithmetic.sizes import feed_forward_parameters, norm_parameters, pro
 from model.trace.records import NormRecord
 from model.trace.unproven import proven
 from viz.notation.names import norm_name, sublayer_name
+from viz.notation.words import sentences_of
 from viz.questions.exercises.exercise import (
     Answer,
     Exercise,
@@ -30,8 +31,10 @@ from viz.questions.exercises.exercise import (
 )
 from viz.questions.question import quoted, token_name
 
+say = sentences_of("questions.exercises_kinds")
+
 _PRODUCTS = 3  # of a query and a key that are multiplied by hand
-_SCORES = "score, as the softmax reads it"
+_SCORES = say("score_softmax_reads")
 
 
 def softmax_of_a_row(source: ExerciseSource, random: Random) -> Exercise:
@@ -43,16 +46,16 @@ def softmax_of_a_row(source: ExerciseSource, random: Random) -> Exercise:
     weights = [power / sum(powers) for power in powers]
     own = row.weights(row.keys)
     part = sum(own)
-    others = "" if not row.others else " Calculate as if all other keys were masked."
+    others = "" if not row.others else say("calculate_other_keys")
     return Exercise(
-        f"In {row.name}: turn the scores into weights with the softmax.{others}",
+        say("turn_scores_into", row=row.name, others=others),
         row.labels,
         (scores,),
         (
-            f"Subtract the largest score, {decimal(largest, 2)}: {listing(lowered, 2)}.",
+            say("subtract_largest_score", largest=decimal(largest, 2), listing=listing(lowered, 2)),
             f"Exponentials: {listing(powers, 4)}.",
             f"Their sum: {decimal(sum(powers), 4)}.",
-            f"Each exponential by the sum: {listing(weights, 3)}.",
+            say("exponential_sum", listing=listing(weights, 3)),
         ),
         answered(row.labels, weights, 3, [weight / part for weight in own]),
     )
@@ -75,8 +78,7 @@ def scaled_score(source: ExerciseSource, random: Random) -> Exercise:
     score = shown + rest.values[0]
     scale = round(row.attention.scale, 4)
     more = (
-        f" The vectors have {width} entries; the products of those that are not in the table sum to "
-        f"{rest.written[0]}."
+        say("vectors_entries_products", width=width, first_written=rest.written[0])
         if width > len(entries)
         else ""
     )
@@ -84,8 +86,13 @@ def scaled_score(source: ExerciseSource, random: Random) -> Exercise:
         f"With the others: {decimal(shown, 4)} + {bracketed(rest.written[0])} {result(score, 4)}."
     )
     return Exercise(
-        f"In {row.name}, for the key {row.labels[at]}: calculate the score of query and key, and scale "
-        f"it.{more} The scale is {decimal(scale, 4)}.",
+        say(
+            "key_calculate_score",
+            row=row.name,
+            labels=row.labels[at],
+            more=more,
+            scale=decimal(scale, 4),
+        ),
         tuple(f"entry {entry}" for entry in entries),
         (query, wanted),
         (
@@ -107,7 +114,7 @@ def weighted_sum(source: ExerciseSource, random: Random) -> Exercise:
     entry = random.randrange(row.attention.value.shape[2])
     values = row.attention.value[row.head, :, entry].astype(float)
     weights = rounded("weight", row.weights(row.keys), 3)
-    shown = rounded(f"entry {entry} of the value", values[list(row.keys)])
+    shown = rounded(say("entry_value", entry=entry), values[list(row.keys)])
     others = sum(
         weight * values[key]
         for weight, key in zip(row.weights(row.others), row.others, strict=True)
@@ -115,16 +122,21 @@ def weighted_sum(source: ExerciseSource, random: Random) -> Exercise:
     rest = rounded("other keys", [others], 4)
     product = sum(a * b for a, b in zip(weights.values, shown.values, strict=True))
     total = product + rest.values[0]
-    more = f" The other keys of the row add {rest.written[0]}." if row.others else ""
-    last = f"With the other keys: {decimal(product, 4)} + {bracketed(rest.written[0])} {result(total, 4)}."
+    more = say("other_keys_row_add", first_written=rest.written[0]) if row.others else ""
+    last = say(
+        "other_keys",
+        product=decimal(product, 4),
+        first_written=bracketed(rest.written[0]),
+        total=result(total, 4),
+    )
     return Exercise(
-        f"In {row.name}: calculate entry {entry} of the head's output, the sum of weight times value.{more}",
+        say("calculate_entry_head", row=row.name, entry=entry, more=more),
         row.labels,
         (weights, shown),
         (f"{products(weights, shown)} {result(product, 4)}.", *([last] if row.others else [])),
         (
             Answer(
-                f"entry {entry} of the output",
+                say("entry_output", entry=entry),
                 (total,),
                 shown.digits,
                 (float(row.attention.output[row.head, row.query, entry]),),
@@ -142,16 +154,22 @@ def largest_weight(source: ExerciseSource, random: Random) -> Exercise | None:
         return None
     own = row.weights((row.keys[best], row.keys[following]))
     return Exercise(
-        f"In {row.name}: which of these keys gets the largest weight, and how many times as large as the "
-        "next largest is it? You need only one exponential.",
+        say("keys_gets_largest", row=row.name),
         row.labels,
         (scores,),
         (
-            f"The softmax keeps the order: {row.labels[best]} has the largest score, "
-            f"{row.labels[following]} the next.",
-            "Two weights of a row have the same sum below, so their ratio is e to the difference: "
-            f"e^({scores.written[best]} − {bracketed(scores.written[following])}) = e^{decimal(apart, 2)} "
-            f"≈ {_ratio(math.exp(apart))}.",
+            say(
+                "softmax_keeps_order",
+                best_labels=row.labels[best],
+                following_labels=row.labels[following],
+            ),
+            say(
+                "weights_row_same",
+                best_written=scores.written[best],
+                following_written=bracketed(scores.written[following]),
+                apart=decimal(apart, 2),
+                exp=_ratio(math.exp(apart)),
+            ),
         ),
         (
             Answer(
@@ -173,13 +191,12 @@ def masked_row(source: ExerciseSource, random: Random) -> Exercise:
     stay = [at for at in range(len(own)) if at != hidden]
     renewed = [weights.values[at] / left for at in stay]
     return Exercise(
-        f"In {row.name}: mask the key {row.labels[hidden]} and normalize the row again. What are the "
-        "weights of the other keys in the table then?",
+        say("mask_key_normalize", row=row.name, hidden_labels=row.labels[hidden]),
         row.labels,
         (weights,),
         (
-            f"Without it the row sums to 1 − {weights.written[hidden]} = {decimal(left, 3)}.",
-            "Each other weight is divided by this sum: "
+            say("without_row_sums", hidden_written=weights.written[hidden], left=decimal(left, 3)),
+            say("other_weight_divided")
             + ", ".join(
                 f"{weights.written[at]} / {decimal(left, 3)} {result(new, 3)}"
                 for at, new in zip(stay, renewed, strict=True)
@@ -202,16 +219,20 @@ def entropy_of_a_row(source: ExerciseSource, random: Random) -> Exercise:
     parts = [_surprise(weight) for weight in weights.values]
     total = sum(parts) + rest.values[0]
     exact = sum(map(_surprise, row.weights((*row.keys, *row.others))))
-    more = f" The other keys of the row add {rest.written[0]}." if row.others else ""
+    more = say("other_keys_row_add", first_written=rest.written[0]) if row.others else ""
     return Exercise(
-        f"In {row.name}: calculate the entropy of the weights in nats.{more}",
+        say("calculate_entropy_weights", row=row.name, more=more),
         row.labels,
         (weights,),
         (
             f"−w ln w of each: {listing(parts, 3)}.",
-            f"Their sum{' with the others' if row.others else ''} {result(total, 3)}. All on one key would "
-            f"be 0; evenly on {len(row.keys) + len(row.others)} keys it would be "
-            f"ln {len(row.keys) + len(row.others)} ≈ {math.log(len(row.keys) + len(row.others)):.3f}.",
+            say(
+                "sum_key_0_evenly",
+                choice=" with the others" if row.others else "",
+                total=result(total, 3),
+                keys=len(row.keys) + len(row.others),
+                log=math.log(len(row.keys) + len(row.others)),
+            ),
         ),
         (Answer("entropy in nats", (total,), 2, (exact,)),),
     )
@@ -246,21 +267,23 @@ def norm_of_a_vector(source: ExerciseSource, random: Random) -> Exercise:
     deviation = math.sqrt(variance + norm.epsilon)
     out = [each / deviation for each in apart]
     digits = vector.digits + 2
-    centred = (
-        f"Mean: {decimal(mean, digits)}.",
-        f"Differences from it: {listing(apart, digits)}.",
-    )
+    centred = (f"Mean: {decimal(mean, digits)}.", f"Differences from it: {listing(apart, digits)}.")
     return Exercise(
-        f"These are {count} entries of the vector that a norm reads at position {token} "
-        f"({_norm_name(source, norm)}). Take them as a whole vector and calculate its {law.name}, without γ "
-        f"and β. ε is {norm.epsilon:g}.",
+        say(
+            "entries_vector_norm",
+            count=count,
+            token=token,
+            norm_name=_norm_name(source, norm),
+            law=law.name,
+            epsilon=norm.epsilon,
+        ),
         tuple(f"entry {entry}" for entry in range(first, first + count)),
         (vector,),
         (
             *(centred if law.centres else ()),
             f"{law.size_in_words}: {decimal(variance, 2 * vector.digits)}.",
-            f"Root of it and ε: {decimal(deviation, digits)}.",
-            f"Each by the root: {listing(out, 3)}.",
+            say("root", deviation=decimal(deviation, digits)),
+            say("root_2", listing=listing(out, 3)),
         ),
         (Answer("normalized", tuple(out), 2),),
         law.recalled,
@@ -292,9 +315,14 @@ def norm_of_an_entry(source: ExerciseSource, random: Random) -> Exercise:
     normalized = apart / printed[named]
     out = normalized * printed["γ"] + printed.get("β", 0.0)
     return Exercise(
-        f"{_norm_name(source, norm)}, entry {entry} at position {token}: calculate what the norm gives. "
-        f"The {named} is "
-        f"√({law.size} + ε) of the whole vector.",
+        say(
+            "entry_position_calculate",
+            norm_name=_norm_name(source, norm),
+            entry=entry,
+            token=token,
+            named=named,
+            law=law.size,
+        ),
         tuple(numbers),
         (given,),
         (
@@ -316,12 +344,17 @@ def position_entry(source: ExerciseSource, random: Random) -> Exercise:
     value = math.sin(angle) if even else math.cos(angle)
     function = "sine" if even else "cosine"
     return Exercise(
-        f"The encoding with sine and cosine, at the open model's width of {width}: calculate column {column} "
-        f"at position {position}. Columns count from 0.",
+        say("encoding_sine_cosine", width=width, column=column, position=position),
         (),
         (),
         (
-            f"Column {column} is {'even' if even else 'odd'}: the {function} of pair i = {pair}.",
+            say(
+                "column_pair_i",
+                column=column,
+                choice="even" if even else "odd",
+                function=function,
+                pair=pair,
+            ),
             f"Angle: {position} / 10,000^(2·{pair}/{width}) ≈ {decimal(angle, 6)} in radians.",
             f"Its {function}: {decimal(value, 4)}.",
         ),
@@ -347,20 +380,33 @@ def cut_into_heads(source: ExerciseSource, random: Random) -> Exercise:
     column = head * width + entry
     where = sublayer_name(attention.name, stacks=len(source.trace.stacks))
     return Exercise(
-        f"{where}: a batch of {batch} sentences, each as long as this one, has queries of shape "
-        f"({batch}, {tokens}, {heads * width}). They are cut into {heads} heads. What is their shape then, "
-        f"what is the shape of the scores over {keys} keys, and in which head and entry is column {column}?",
+        say(
+            "batch_sentences_long",
+            where=where,
+            batch=batch,
+            tokens=tokens,
+            heads=heads * width,
+            heads_2=heads,
+            keys=keys,
+            column=column,
+        ),
         (),
         (),
         (
             f"Width of a head: {heads * width} / {heads} = {width}.",
-            f"Queries: ({batch}, {heads}, {tokens}, {width}). Scores: a row for each query, a column for "
-            f"each key: ({batch}, {heads}, {tokens}, {keys}).",
+            say(
+                "queries_scores_row",
+                batch=batch,
+                heads=heads,
+                tokens=tokens,
+                width=width,
+                keys=keys,
+            ),
             f"{column} = {head} · {width} + {entry}: head {head}, entry {entry}.",
         ),
         (
-            Answer("shape of the queries", (batch, heads, tokens, width), 0),
-            Answer("shape of the scores", (batch, heads, tokens, keys), 0),
+            Answer(say("shape_queries"), (batch, heads, tokens, width), 0),
+            Answer(say("shape_scores"), (batch, heads, tokens, keys), 0),
             Answer("head and entry", (head, entry), 0),
         ),
     )
@@ -377,10 +423,13 @@ def parameters_of_a_block(source: ExerciseSource, random: Random) -> Exercise:
     norms = 2 * norm_parameters(width)
     block = maps + feed_forward + norms
     return Exercise(
-        f"A model has {layers} layers with {heads} heads each, as wide as the open model's heads: "
-        f"{source.config.head_width}. A layer has four maps (W_Q, W_K, W_V, W_O) with biases, a "
-        f"feed-forward {times} times as wide with biases, and two layer norms. How many parameters do "
-        "all layers have?",
+        say(
+            "model_layers_heads",
+            layers=layers,
+            heads=heads,
+            head_width=source.config.head_width,
+            times=times,
+        ),
         (),
         (),
         (
@@ -388,10 +437,10 @@ def parameters_of_a_block(source: ExerciseSource, random: Random) -> Exercise:
             f"Four maps: 4 · ({width}² + {width}) = {maps:,}.",
             f"Feed-forward: {width} · {times * width} + {times * width} + {times * width} · {width} + "
             f"{width} = {feed_forward:,}.",
-            f"Two norms, γ and β each: 4 · {width} = {norms:,}.",
+            say("norms_4", width=width, norms=norms),
             f"One layer: {block:,}; all {layers}: {layers * block:,}.",
         ),
-        (Answer("parameters of all layers", (layers * block,), 0),),
+        (Answer(say("parameters_layers"), (layers * block,), 0),),
     )
 
 
@@ -401,18 +450,14 @@ def cost_of_attention(source: ExerciseSource, random: Random) -> Exercise:
     row = 2 * tokens * width
     every = row * tokens * heads
     return Exercise(
-        f"The open model's layers have {heads} heads of width {width}. A text has {tokens:,} tokens, without "
-        "a mask. How many multiplications are in the scores and the weighted sum of one row of one head, and "
-        "how many in those of all rows and heads of a layer? Leave out scaling and softmax.",
+        say("open_model_layers", heads=heads, width=width, tokens=tokens),
         (),
         (),
         (
-            f"One row: {tokens:,} scores of {width} products, and {width} entries of {tokens:,} products: "
-            f"2 · {tokens:,} · {width} = {row:,}.",
-            f"All rows and heads: {row:,} · {tokens:,} · {heads} = {every:,}. Twice the tokens would take "
-            "four times as many.",
+            say("row_scores_products", tokens=tokens, width=width, row=row),
+            say("rows_heads_twice", row=row, tokens=tokens, heads=heads, every=every),
         ),
-        (Answer("one row", (row,), 0), Answer("all rows and heads", (every,), 0)),
+        (Answer("one row", (row,), 0), Answer(say("rows_heads"), (every,), 0)),
     )
 
 
@@ -433,18 +478,17 @@ def logit_difference(source: ExerciseSource, random: Random) -> Exercise | None:
     ratio, share = math.exp(apart), 1 / (1 + math.exp(-apart))
     exact = float(logits[one] - logits[other])
     return Exercise(
-        f"After {after}: how many times as likely is the first of these tokens as the second? If there were "
-        "only these two, what would the probability of the first be?",
+        say("after_many_times", after=after),
         names,
         (given,),
         (
-            f"Difference of the logits: {decimal(apart, 2)}.",
-            f"Ratio of the probabilities: e^{decimal(apart, 2)} ≈ {decimal(ratio, 2)}.",
-            f"Of the two alone: {decimal(ratio, 4)} / (1 + {decimal(ratio, 4)}) ≈ {decimal(share, 3)}.",
+            say("difference_logits", apart=decimal(apart, 2)),
+            say("ratio_probabilities_e", apart=decimal(apart, 2), ratio=decimal(ratio, 2)),
+            say("alone_1", ratio=decimal(ratio, 4), share=decimal(share, 3)),
         ),
         (
             Answer("ratio", (ratio,), 2, (math.exp(exact),)),
-            Answer("probability of the first", (share,), 3, (1 / (1 + math.exp(-exact)),)),
+            Answer(say("probability_first"), (share,), 3, (1 / (1 + math.exp(-exact)),)),
         ),
     )
 
@@ -462,9 +506,8 @@ def loss_of_a_token(source: ExerciseSource, random: Random) -> Exercise | None:
         return None
     exact = total - float(logits[wanted])
     return Exercise(
-        f"Suppose that {quoted(followed)} (id {wanted}) follows after {after}. Calculate the loss of this "
-        "token in nats, its probability, and its perplexity, which is e to the loss.",
-        ("logit of the token", "ln of the sum of all exponentials"),
+        say("suppose_id_follows", quoted=quoted(followed), wanted=wanted, after=after),
+        (say("logit_token"), say("ln_sum_exponentials")),
         (given,),
         (
             f"Loss: {given.written[1]} − {bracketed(given.written[0])} {result(loss, 2)}.",
@@ -513,13 +556,13 @@ KINDS: tuple[ExerciseKind, ...] = (
     ExerciseKind("A weighted sum", r"o = \sum_j a_j v_j", weighted_sum),
     ExerciseKind("Entropy of a row", r"H = -\sum_j a_j \ln a_j", entropy_of_a_row),
     ExerciseKind(
-        "Norm of a short vector",
+        say("norm_short_vector"),
         r"\hat x = \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}}",
         norm_of_a_vector,
         _has_norms,
     ),
     ExerciseKind(
-        "One entry of a norm",
+        say("entry_norm"),
         r"y = \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta",
         norm_of_an_entry,
         _has_norms,
@@ -529,7 +572,7 @@ KINDS: tuple[ExerciseKind, ...] = (
     ),
     ExerciseKind("Cost of attention", r"2\,n\,d_k\ \text{a row}", cost_of_attention),
     ExerciseKind(
-        "From logits to a probability",
+        say("logits_probability"),
         r"\frac{p_1}{p_2} = e^{\ell_1 - \ell_2}",
         logit_difference,
         _predicts,

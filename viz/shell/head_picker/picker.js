@@ -9,6 +9,9 @@ import { afterFrame, check, choiceOf, Drawn, element, moveAmongRadios } from "..
 import { isShownAtOnce, SHOWN } from "../../explorer/js/head_events.js";
 import { unpacked } from "../../explorer/js/message.js";
 import { paintPixels } from "../../explorer/js/paint.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("picker");
 
 const HIDDEN = 255; // of the bytes of a map: no token of the block may be looked at
 const MOST = 64; // docked heads of a family that are seen at once; of more, those of one layer
@@ -122,7 +125,7 @@ export class Picker {
       return element("section", {}, families.length > 1 && !this.isDocked ? element("h3", {}, title) : null, grid);
     });
     this.stacks = families.length > 1 && this.isDocked ? this.stacksOf(families) : null;
-    const hint = element("p", { class: "hint" }, "Rows are layers. Arrow keys move the choice.");
+    const hint = element("p", { class: "hint" }, say("rows_layers_arrow"));
     this.panel.replaceChildren(...[this.stacks, ...this.parts, hint].filter(Boolean));
   }
 
@@ -134,7 +137,7 @@ export class Picker {
   }
 
   buttonOf(place, full, head, isZeroed) {
-    const words = isZeroed ? ", its output is set to zero" : "";
+    const words = isZeroed ? say("output_set_zero") : "";
     const made = element(
       "button",
       {

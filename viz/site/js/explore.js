@@ -7,9 +7,12 @@ import { CHOICE, RunPicture } from "./picture.js";
 import { outcomeOf } from "./outcome.js";
 import { SentenceBox } from "./sentence_box.js";
 import { Switches } from "./switches.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("explore");
 
 const NUMBERS = ["head", "query", "key"];
-const ABSENT = "This run was not recorded, and the model is not on this site.";
+const ABSENT = say("run_not_recorded");
 const HEAD = /-\d+$/; // in the name of the switch of one head
 const PATIENCE = 300; // milliseconds until the page says that it waits
 
@@ -170,7 +173,7 @@ export class Explore extends SentencePage {
     const { detail } = this.picture;
     const { model, about, switches } = this.sentence;
     const { where } = this.shown;
-    this.part("about").textContent = [about, where && `The pass ran on ${where}.`].filter(Boolean).join(" ");
+    this.part("about").textContent = [about, where && say("pass_ran", { where })].filter(Boolean).join(" ");
     if (this.drawn.differs("next", this.shown, detail)) this.part("next").replaceChildren(...outcomeOf(this.shown, detail));
     const chosen = `${choice.place}-${choice.head}`;
     const { label } = this.shown.layers.find(({ layer }) => layer.name === choice.place).layer;

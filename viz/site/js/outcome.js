@@ -2,9 +2,12 @@
 // first (viz/views/home/outcome.py).
 
 import { element, span } from "../../explorer/js/elements.js";
+import { sentencesOf } from "./sentences.js";
 
-const LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is certain.";
-const COSINE = "Of the mean of its tokens' last vectors with that of the unchanged run; 1: the same.";
+const say = sentencesOf("outcome");
+
+const LOSS = say("mean_ln_p_over_sentence");
+const COSINE = say("mean_tokens_last");
 
 /** `detail`: "simple" or "full". */
 export function outcomeOf(run, detail) {
@@ -44,6 +47,6 @@ function rowOf({ token, before, after, was, now }, changed) {
 }
 
 function vectorOf({ cosine }) {
-  if (cosine) return [largeOf("Vector of the sentence: cosine", "1", cosine, COSINE)];
-  return [element("p", { class: "outcome" }, "This model predicts no next token. It makes one vector of the sentence.")];
+  if (cosine) return [largeOf(say("vector_sentence_cosine"), "1", cosine, COSINE)];
+  return [element("p", { class: "outcome" }, say("model_predicts_next"))];
 }

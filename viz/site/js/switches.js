@@ -1,8 +1,11 @@
 // The switches of a sentence: the three of the app, and behind "More changes" what else can be turned.
 
 import { button, Drawn, element, span } from "../../explorer/js/elements.js";
+import { sentencesOf } from "./sentences.js";
 
-const TRAINED = "The model was not trained with";
+const say = sentencesOf("switches");
+
+const TRAINED = say("model_not_trained");
 const ALWAYS = ["mask", "scale"]; // with the chosen head
 
 export class Switches {
@@ -25,7 +28,7 @@ export class Switches {
     const made = (one) => this.made(one, one.on !== isTurned(one));
     const focused = document.activeElement?.dataset.testid;
     const undo = turned.length > 0 && button("undo", () => this.turn(null), { class: "plain" }, "Undo");
-    const none = areTogether ? "" : "One change at a time.";
+    const none = areTogether ? "" : say("change_time");
     const words = [none, `${TRAINED} this change.`, `${TRAINED} these changes.`];
     const more = element("details", { open: wasOpen }, element("summary", {}, "More changes"), ...others.map(made));
     holder.replaceChildren(

@@ -12,11 +12,14 @@ from viz.explorer.heads import THEME, all_heads
 from viz.explorer.layer import floats
 from viz.explorer.message import labels
 from viz.explorer.packing import Json
+from viz.notation.words import sentences_of
 from viz.site.model.words import words
 from viz.state.intervention_words import parts as said_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("site.model_parts")
 
 MODELS = ("house-gpt", "stories", "induction", "translate-en-fr")  # which js/pass.js computes
 CHANGES = {  # which js/pass.js makes beside heads left out, in the order in which they are named
@@ -24,8 +27,8 @@ CHANGES = {  # which js/pass.js makes beside heads left out, in the order in whi
     "mask": Intervention(mask="none"),
     "positions": Intervention(positions=False),
 }
-_PROBES = {"induction": "a b c d a b c", "translate-en-fr": "the cat sees a black dog"}
-_PROBE = "the cat saw a dog"  # what all others read
+_PROBES = {"induction": "a b c d a b c", "translate-en-fr": say("cat_sees_black_dog")}
+_PROBE = say("cat_saw_dog")  # what all others read
 
 
 def has_gpt2s_tokens(name: str) -> bool:

@@ -16,6 +16,7 @@ from viz.notation.head_formulas import ABLATION
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
 from viz.notation.numbers import led_by, moves, settled, signed
+from viz.notation.words import sentences_of
 from viz.shell.background import Offer, Passes, passes_or_offer
 from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.state.look import Look
@@ -26,31 +27,23 @@ from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_o
 if TYPE_CHECKING:
     from model.run.model import Model
 
+say = sentences_of("all_heads.ablation")
+
 WATCHED = 8  # likeliest next tokens that are followed
 TITLES: dict[Measure, str] = {  # in the order of the list
-    "loss": "Loss of the text",
-    "probability": "Probability of the next token",
+    "loss": say("loss_text"),
+    "probability": say("probability_next_token"),
     "logit": "Its logit",
-    "divergence": "Divergence of the prediction",
-    "moved": "How far the final vectors move",
+    "divergence": say("divergence_prediction"),
+    "moved": say("far_final_vectors"),
 }
-_OF_A_TOKEN = (
-    "of one token after the end of the text: the value without the head minus the value with it. "
-    "Blue: the head makes the token more likely."
-)
+_OF_A_TOKEN = say("token_after_end")
 MEANINGS: dict[Measure, str] = {
     "probability": f"the probability {_OF_A_TOKEN}",
     "logit": f"the logit {_OF_A_TOKEN}",
-    "divergence": (
-        "how far the prediction after the end of the text moves as a whole, in nats (KL "
-        "divergence)."
-    ),
-    "loss": (
-        "the mean −ln p of the text's own tokens, in nats per token: without the head minus "
-        "with it. Red: the head helps."
-    ),
-    "moved": "the mean distance by which the final vectors of all tokens move, as a share of their "
-    "length.",
+    "divergence": say("far_prediction_after"),
+    "loss": say("mean_ln_p_text_own"),
+    "moved": say("mean_distance_final"),
 }
 UNITS: dict[Measure, str] = {"divergence": "nats", "loss": "change, nats", "moved": "share"}
 
@@ -82,19 +75,15 @@ def ablation(look: Look) -> Panel:
         "all-heads-ablation",
         look_for=_largest(measure, what, names, np.abs(change), values, float(before), digits),
         chosen=f"{measure}-{watched}-{len(names)}-",
-        alt=f"Effect of leaving out each head; the largest is that of {name_of(look, most)}.",
+        alt=say("effect_leaving_out", name_of=name_of(look, most)),
         beside=[f"The picture shows {MEANINGS[measure]}"],
         below=[
             Formula(ABLATION),
-            Caption(
-                "The model runs once for each head, with the output of that head set to zero. The "
-                "model was not trained this way. Heads can replace one another, so a small effect does "
-                "not mean that a head does nothing."
-            ),
+            Caption(say("model_runs_once")),
             partial(
                 view_link,
                 HOME,
-                f"Leave out {name_of(look, (current().place, current().head))} on Explore →",
+                say("leave_out_explore", name_of=name_of(look, (current().place, current().head))),
                 replace(current(), show="", intervention=without),
             ),
         ],
@@ -117,8 +106,8 @@ def _passes(look: Look) -> Passes[Ablations] | None:
     length = len(look.trace.tokens) + len(look.trace.target_tokens)
     offer = Offer(
         "all-heads-ablation",
-        f"The text is run once for each of the {heads} heads, with that head left out.",
-        f"Leave out each of the {heads} heads in turn",
+        say("text_run_once_heads", heads=heads),
+        say("leave_out_heads", heads=heads),
         "heads",
         "left out",
         heads,
@@ -158,8 +147,8 @@ def _largest(
         return f"Without **{names[place]}** the {measure}{of_token} {change}."
     most, _ = led_by(names, sizes, decimals=decimals)
     if measure == "divergence":
-        return f"The prediction moves most without {most}: {values[place]:.{decimals}f} nats."
-    return f"The final vectors move most without {most}: by {values[place]:.1%} of their length."
+        return say("prediction_moves_most", most=most, place_values=f"{values[place]:.{decimals}f}")
+    return say("final_vectors_move", most=most, place_values=values[place])
 
 
 def _decimals(measure: Measure, largest: float, error: float) -> int:

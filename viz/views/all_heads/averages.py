@@ -20,7 +20,8 @@ from viz.figures.heatmap import NARROW, Axis, framed, headed, heatmap, weights_o
 from viz.notation.head_formulas import MEAN, ROLLOUT
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
-from viz.notation.numbers import difference, leaders
+from viz.notation.numbers import leaders
+from viz.notation.words import sentences_of
 from viz.shell.panel import (
     Check,
     Columns,
@@ -34,7 +35,9 @@ from viz.state.look import Look, traced
 from viz.views.all_heads.choice import cell_of, choose_family, name_of
 from viz.views.all_heads.compare import side_by_side
 
-LAYER, ALL, ROLLED = "Mean of a layer", "Mean of all heads", "Rollout"
+say = sentences_of("all_heads.averages")
+
+LAYER, ALL, ROLLED = "Mean of a layer", say("mean_heads"), "Rollout"
 
 
 @lru_cache(maxsize=16)
@@ -64,7 +67,7 @@ def averages(look: Look) -> Panel:
     members = family.members(look.trace)
     layer = last = len(members) - 1
     if kind != ALL:
-        label = "Up to and including layer" if kind == ROLLED else "Layer"
+        label = say("up_including_layer") if kind == ROLLED else "Layer"
         numbers = [str(number) for number in range(last + 1)]
         own = last if kind == ROLLED else cell_of(look, family)[0]
         layer = one_listed(label, numbers, f"compare-means-layer-{look.place}-{kind}", first=own)
@@ -79,7 +82,7 @@ def averages(look: Look) -> Panel:
         else sink_share(members[layers.start : layers.stop])
     )
     off = float(np.abs(mean.of_queries + sinks - 1).max())
-    taken = f", with what the heads' sinks take of it (up to {sinks.max():.2f}),"
+    taken = say("heads_sinks_take", most_sinks=sinks.max())
     table = None
     if len(queries) <= TABLED:  # the cells are those of single tokens
         columns = dict(zip(numbered_labels(keys), mean.cells.T, strict=True))
@@ -87,7 +90,7 @@ def averages(look: Look) -> Panel:
     figure = heatmap(
         mean.cells,
         rows=Axis("query", queries),
-        columns=Axis("key" if kind != ROLLED else "token of the text", keys),
+        columns=Axis("key" if kind != ROLLED else say("token_text"), keys),
         quantity="weight",
         blocked=mean.masked if mean.masked.any() else None,
         words=() if len(keys) > NARROW else None,
@@ -103,7 +106,7 @@ def averages(look: Look) -> Panel:
         f"compare-{kind}-{layer}",
         picture=headed(figure, title),
         check=Check(
-            f"Check: every row{taken if sinks.any() else ''} sums to 1, to within {difference(off)}.",
+            say("check_every_row", taken=taken if sinks.any() else "", off=off),
             off,
         ),
         table=table,
@@ -120,8 +123,11 @@ def averages(look: Look) -> Panel:
         below=[
             Columns(
                 [
-                    "**Not a quantity of the model.** No head has these weights and nothing in the model "
-                    f"computes them. {_MEANING[kind]} {_LEFT_OUT[kind]}",
+                    say(
+                        "not_quantity_model",
+                        kind_meaning=_MEANING[kind],
+                        kind_left_out=_LEFT_OUT[kind],
+                    ),
                     Formula(ROLLOUT if kind == ROLLED else MEAN),
                 ]
             )
@@ -137,30 +143,24 @@ def _most(share: Wide) -> int | None:
 def _look_for(kind: str, share: Wide, keys: list[str], looks_back: bool) -> str:
     """share (key,): the mean over the queries."""
     if (most := _most(share)) is None:
-        return f"No token stands out: several get a mean weight of {share.max():.2f}."
+        return say("token_stands_out", most_share=share.max())
     place = bold_token(keys[most], most)
     if kind != ROLLED:
-        more = ", more than any other token" * (len(keys) > 1)
-        return f"{place} gets a mean weight of {share[most]:.2f}{more}."
-    gain = ". Early tokens always gain under a causal mask, because every path leads back to them"
-    words = f"By this layer {place} has a mean share of {share[most]:.2f}"
+        more = say("more_any_other_token") * (len(keys) > 1)
+        return say("gets_mean_weight", place=place, most_share=share[most], more=more)
+    gain = say("early_tokens_always")
+    words = say("layer_mean_share", place=place, most_share=share[most])
     return f"{words}{gain if looks_back else ''}."
 
 
-_HIDES = "A mean hides what single heads do: two opposite heads look like one that does neither."
+_HIDES = say("mean_hides_single")
 _LEFT_OUT = {
     LAYER: _HIDES,
     ALL: _HIDES,
-    ROLLED: (
-        "Rollout leaves out values, W_O, norms and feed-forward layers, and assumes that half "
-        "of every token stays unchanged at each layer."
-    ),
+    ROLLED: say("rollout_leaves_out"),
 }
 _MEANING = {
-    LAYER: "The mean over the *h* heads of one layer, all with equal weight.",
-    ALL: "The mean over all heads of all layers, all with equal weight.",
-    ROLLED: (
-        "How much of each token of the text this layer and all before it would mix into a "
-        "token, if there were only attention weights and shortcuts (Abnar and Zuidema 2020)."
-    ),
+    LAYER: say("mean_over_h_heads"),
+    ALL: say("mean_over_heads"),
+    ROLLED: say("much_token_text"),
 }

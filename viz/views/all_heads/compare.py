@@ -27,6 +27,7 @@ from viz.figures.room import aligned_tops
 from viz.notation.head_labels import given_labels
 from viz.notation.labels import plotly_words
 from viz.notation.markdown import bold_token, plain
+from viz.notation.words import sentences_of
 from viz.shell.model_picker import model_title
 from viz.shell.panel import (
     Caption,
@@ -45,6 +46,8 @@ from viz.views.corpus.views import WeightCell, strongest
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("all_heads.compare")
 
 
 @of_all_pairs
@@ -73,8 +76,12 @@ def _compared(look: Look, model: str, text: str) -> Panel:
     among = others(*((one.attention, one.cell) for one in (here, there)))
     return Panel(
         f"compare-{model}",
-        look_for=f"The frame marks the strongest weight{among}: {here.strongest_words()}; "
-        f"{there.strongest_words()}.",
+        look_for=say(
+            "frame_marks_strongest",
+            among=among,
+            strongest_words=here.strongest_words(),
+            there_strongest_words=there.strongest_words(),
+        ),
         picture=side_by_side([one.panel(name) for one, name in ((here, "here"), (there, "there"))]),
         below=[write_link],
     )
@@ -87,8 +94,8 @@ def others(*strongest_of: tuple[Attention, WeightCell]) -> str:
     if any(
         key in (0, query) for attention, (query, key) in strongest_of if attention.kind != "cross"
     ):
-        return ", itself and the first token left aside where another one gets any"
-    return " on a token other than itself and the first one"
+        return say("itself_first_token")
+    return say("token_other_itself")
 
 
 def side_by_side(panels: Sequence[Panel]) -> Columns:
@@ -131,12 +138,13 @@ class ComparedHead:
         queries, keys = labels_of(self.trace, self.attention)
         query, key = self.cell
         weights = self.weights
-        words = (
-            f"Mean entropy {float(entropy(weights).mean()):.2f} nats, mean largest weight "
-            f"{float(weights.max(-1).mean()):.2f}"
+        words = say(
+            "mean_entropy_nats",
+            float=float(entropy(weights).mean()),
+            weights_float=float(weights.max(-1).mean()),
         )
         if self.attention.kind != "cross":
-            words += f", mean distance between query and key {distance(weights):.2f} tokens"
+            words += say("mean_distance_between", distance=distance(weights))
         figure = weights_of_head(
             self.attention, self.head, queries=queries, keys=keys, fitting=NARROW, cell=self.cell
         )
@@ -157,7 +165,7 @@ def _second_model(look: Look) -> str:
     names = [name for name in dict.fromkeys([*models, *here]) if name != own]
     start = chosen if chosen in names else names[0]
     model: str = st.selectbox(
-        "Model on the right",
+        say("model_right"),
         names,
         format_func=model_title,
         **shown(
@@ -179,7 +187,7 @@ def _second_text(look: Look, model: str) -> str:
         ]
         start = others[0] if others else " ".join(reversed(text.split()))
     return st.text_input(
-        "Sentence on the right",
+        say("sentence_right"),
         max_chars=TEXT_LIMIT,
         **second_text("compare-second-text", start),
     )
@@ -201,14 +209,14 @@ def _there(look: Look, model: str, text: str) -> ComparedHead:
     trace = traced(request)
     if model == look.request.model and look.model.runs:
         attention = trace.find(look.place)
-        return ComparedHead(trace, attention, look.head, f"{_own_name(look)} on the other sentence")
+        return ComparedHead(
+            trace, attention, look.head, say("other_sentence", own_name=_own_name(look))
+        )
     own = family_of(look.trace, look.attention)
     heads = heads_of(own.members(trace) or trace.attention)
     labels = [head_label(head) for head in heads]
     alike = _same_job(look, loaded(model), heads)
-    place, head = heads[
-        one_listed("Head on the right", labels, f"compare-head-{model}", first=alike)
-    ]
+    place, head = heads[one_listed(say("head_right"), labels, f"compare-head-{model}", first=alike)]
     attention = trace.find(place)
     of = model_title(model) if model != look.request.model else "the same run"
     return ComparedHead(trace, attention, head, f"{attention.place.head(head)} of {of}")

@@ -20,8 +20,9 @@ from viz.figures.chart import Axis, frame
 from viz.figures.heatmap import NARROW, Matrix, headed, heatmap
 from viz.notation.markdown import bold_token, plain
 from viz.notation.names import ADDED_BY, part_name
-from viz.notation.numbers import difference, number
+from viz.notation.numbers import difference
 from viz.notation.theme import INK, QuantityName
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Columns, Panel, Table
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
@@ -32,14 +33,16 @@ if TYPE_CHECKING:
     from model.analysis.differences import FirstDifference
     from model.analysis.stage_comparison import StageComparison
 
+say = sentences_of("all_heads.first_difference")
+
 FILE_MEGABYTES = 50
 WINDOW = 24  # dimensions of a vector that are drawn, around the one that differs
 CELLS: tuple["ComparedStage", ...] = ("scores", "scaled", "capped", "biased", "mask", "weights")
 WORDS: Mapping["ComparedStage", str] = {
     "embedding": "token vectors", "query": "queries", "key": "keys", "value": "values",
-    "rotary": "queries and keys, as positions turn them,", "scaled": "scaled scores",
-    "capped": "capped scores", "biased": "scores with their biases", "output": "outputs",
-    "stream": "residual stream after the part", "feed-forward": "neurons",
+    "rotary": say('queries_keys_positions'), "scaled": "scaled scores",
+    "capped": "capped scores", "biased": say('scores_biases'), "output": "outputs",
+    "stream": say('residual_stream_after'), "feed-forward": "neurons",
 }  # fmt: skip
 QUANTITIES: Mapping["ComparedStage", QuantityName] = {
     "query": "query", "key": "key", "rotary": "query", "value": "value", "scores": "score",
@@ -79,18 +82,13 @@ def _compared(trace: Trace, other: Trace, look: Look, names: tuple[str, str]) ->
     return _panel(trace, other, parting, names)
 
 
-HOW = (
-    "Drop a file to see where its run leaves this one: a cache of TransformerLens, what nnsight saved, the "
-    "attentions of Hugging Face's library, queries and keys of a serving engine (.npz or .safetensors), or "
-    "a trace file, such as `capture(your_module, ids).save(…)` writes of your own module. It must be of the "
-    "same text."
-)
+HOW = say("drop_file_see_run")
 
 
 def _file() -> Trace | None:
     """The run of a file. Raises ValueError, in a sentence, where it holds none of these tokens."""
     file: UploadedFile | None = st.file_uploader(
-        "File of the same text",
+        say("file_same_text"),
         ["npz", "safetensors"],
         key="first-difference-file",
         max_upload_size=min(FILE_MEGABYTES, settings().trace_megabytes),
@@ -113,26 +111,36 @@ def _panel(
     if parting is None or at is None:
         largest = float(precision_by_layer(trace, other)["share"].max())
         words = (
-            f"No number of {second} differs beyond rounding"
-            + (f" among what was compared. Not compared: {lacks}. " if lacks else ", to the end. ")
-            + f"The largest difference is {difference(largest)} of the largest number of its stage."
+            say("number_differs_beyond", second=second)
+            + (say("among_compared_not", lacks=lacks) if lacks else ", to the end. ")
+            + say("largest_difference_largest", largest=largest)
         )
         return replace(panel, table=table, picture=partial(st.markdown, words))
     kind = Place.named(at.place).kind
     place = part_name(at.place) if kind in ADDED_BY else f"the {kind}"
     if at.head is not None:
         place = head_label((at.place, at.head))
-    stage, why = parting.stage or at.stage, "The cause is not known."
-    among = "Among what was compared, the" if parting.may_begin_earlier else "The"
+    stage, why = parting.stage or at.stage, say("cause_not_known")
+    among = say("among_compared") if parting.may_begin_earlier else "The"
     if parting.cause is not None:
         why = f"Cause: **{plain(parting.cause)}**."
     *runs, apart = _pictures(trace, at, names)
     return replace(
         panel,
         look_for=(
-            f"{among} two runs part first at the **{WORDS.get(stage, stage)}** of {place}: "
-            f"{_cell(trace, at)} is {number(at.first)} in {first} and {number(at.second)} in {second}. "
-            f"Rounding explains a difference of {difference(at.rounding)} there. {why}"
+            say(
+                "runs_part_first",
+                among=among,
+                get=WORDS.get(stage, stage),
+                place=place,
+                cell=_cell(trace, at),
+                first=at.first,
+                first_2=first,
+                second=at.second,
+                second_2=second,
+                rounding=at.rounding,
+                why=why,
+            )
             + (f" Not compared: {lacks}." if lacks else "")
         ),
         picture=apart,
@@ -144,12 +152,7 @@ def _panel(
     )
 
 
-_BOUND = (
-    "All stages that both runs have are compared in the order of execution. How far two equal computations "
-    "may lie apart follows from the precision of both, the sizes of the numbers, and the rounding of what a "
-    "stage reads. The cause is found by trying: a mistake is made on purpose in this run's numbers, and it "
-    "is the cause where that, and no other mistake, gives the other run's numbers to rounding."
-)
+_BOUND = say("stages_both_runs")
 
 
 def _table(trace: Trace, other: Trace) -> Table | None:
@@ -164,7 +167,7 @@ def _table(trace: Trace, other: Trace) -> Table | None:
             "place": table["place"],
             "stage": table["stage"],
             "largest difference": table["difference"].map(written),
-            "share of the largest number": table["share"].map(written),
+            say("share_largest_number"): table["share"].map(written),
             "differs": np.where(table["beyond"], "beyond rounding", "by rounding"),
         }
     )
@@ -186,9 +189,10 @@ def _cell(trace: Trace, parting: "StageComparison") -> str:
     rows, keys = _tokens(trace, parting)
     row, column = parting.cell
     if keys:
-        return (
-            f"that of query {bold_token(rows[row].text, row)} and key "
-            f"{bold_token(keys[column].text, column)}"
+        return say(
+            "query_key",
+            text=bold_token(rows[row].text, row),
+            bold_token_text=bold_token(keys[column].text, column),
         )
     return f"dimension {column} of token {bold_token(rows[row].text, row)}"
 

@@ -18,8 +18,9 @@ from viz.figures.heatmap import Axis, heatmap
 from viz.notation.head_formulas import weights_and_lengths
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import counted, led_by, signed
+from viz.notation.numbers import led_by, signed
 from viz.notation.theme import QuantityName
+from viz.notation.words import sentences_of
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.shell.pictures import checked
@@ -29,11 +30,13 @@ from viz.state.session import current
 from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
 from viz.views.laboratory.effects import effects
 
-WEIGHT, VALUE, EDGE, HIDDEN = "Its weight", "Its value", "What its edges carry", "When it is hidden"
+say = sentences_of("all_heads.first_token")
+
+WEIGHT, VALUE, EDGE, HIDDEN = "Its weight", "Its value", say("edges_carry"), say("hidden")
 LEARNED = "The learned sink"
 RESTS = 0.5  # of a head's weight: more than on all other keys together
 NAMED = 3  # tokens to which the weight goes
-_OF_EDGES = ("length of its edge, mean", "of all edges of a row", "share of lengths")
+_OF_EDGES = (say("length_edge_mean"), say("edges_row"), "share of lengths")
 
 
 @lru_cache(maxsize=16)
@@ -62,15 +65,15 @@ def first_token(look: Look) -> Panel:
     except NotShownError:
         raise
     except ValueError as refusal:
-        advice = "Choose an earlier token, or type" if position else "Type"
+        advice = say("choose_earlier_token") if position else "Type"
         raise NotShownError(f"{refusal} {advice} a longer text.") from refusal
     notes: list[Part] = []
     if not look.model.runs:
-        more = "Open the model itself to see what its edges carry, or to hide a token."
+        more = say("open_model_itself")
         notes.append(Caption(f"{RECORDED} {more}"))
     elif not look.has_output:
         why = plain(look.model.unproven["output"])
-        notes.append(Caption(f"W_O is not proven here, because {why}."))
+        notes.append(Caption(say("w_o_not_proven_because", why=why)))
     token = bold_token(keys[position].text, position)
     panel = Panel(
         f"all-heads-first-{position}",
@@ -96,7 +99,7 @@ def first_token(look: Look) -> Panel:
     panel = replace(
         panel,
         look_for=_look_for(shown, look, means, token),
-        alt=f"{shown}: one number for each head; the largest is {np.nanmax(values):.2f}.",
+        alt=say("number_head_largest", shown=shown, nanmax=np.nanmax(values)),
     )
     return of_heads(
         panel,
@@ -112,7 +115,7 @@ def first_token(look: Look) -> Panel:
 # The number of each head that a map shows, its colour and its name.
 _MAPS: dict[str, tuple[Callable[[TokenAsKey], Wide], QuantityName, str]] = {
     WEIGHT: (lambda means: means.weight, "weight", "mean weight"),
-    VALUE: (lambda means: means.value_ratio, "value", "times the others' length"),
+    VALUE: (lambda means: means.value_ratio, "value", say("times_others_length")),
     EDGE: (lambda means: means.carried, "stream", "share of lengths"),
     LEARNED: (lambda means: means.learned, "weight", "mean weight"),
 }
@@ -122,53 +125,61 @@ def _look_for(shown: str, look: Look, means: TokenAsKey, token: str) -> str:
     """What the chosen map shows, in numbers. token: as Markdown may show it."""
     weight, ratio = np.nanmean(means.weight), means.value_ratio
     if shown == VALUE:
-        return (
-            f"The value of {token} is {np.nanmean(ratio):.2f} times as long as those of the other tokens, on "
-            f"average over the heads. {_largest(look, means, -ratio, 'Shortest', ratio)} "
-            f"{_largest(look, means, ratio, 'Longest')}"
+        return say(
+            "value_times_long",
+            token=token,
+            nanmean=np.nanmean(ratio),
+            shortest=_largest(look, means, -ratio, "Shortest", ratio),
+            longest=_largest(look, means, ratio, "Longest"),
         )
     if shown == EDGE:
-        return (
-            f"The edges to {token} have {weight:.0%} of the weight of these rows and "
-            f"{np.nanmean(means.carried):.0%} of the lengths of all edges, on average over the heads. "
-            f"{_largest(look, means, means.carried)}"
+        return say(
+            "edges_weight_rows",
+            token=token,
+            weight=weight,
+            nanmean=np.nanmean(means.carried),
+            largest=_largest(look, means, means.carried),
         )
     if shown == LEARNED:
-        return (
-            f"In these rows the learned sink of a head takes {np.nanmean(means.learned):.2f} of the weight, "
-            f"on average over the heads; {token} gets {weight:.2f}. The sink has no value, so its share "
-            f"adds nothing to the stream. {_largest(look, means, means.learned)}"
+        return say(
+            "rows_learned_sink",
+            nanmean=np.nanmean(means.learned),
+            token=token,
+            weight=weight,
+            largest=_largest(look, means, means.learned),
         )
     rests = means.weight > RESTS  # NaN is not
-    words = (
-        f"{token} gets {weight:.2f} of the weight of the other tokens that may attend to it, on average over "
-        f"the heads. Spread evenly, it would get {np.nanmean(means.even):.2f}. "
-        f"{_largest(look, means, means.weight)}"
+    words = say(
+        "gets_weight_other",
+        token=token,
+        weight=weight,
+        nanmean=np.nanmean(means.even),
+        largest=_largest(look, means, means.weight),
     )
     if not rests.any():
-        return f"{words} No head gives it more than half of its weight on this text."
+        return say("head_gives_more", words=words)
     known = int((~np.isnan(means.weight)).sum())
-    return (
-        f"{words} In {rests.sum()} of {counted(known, 'head')} it has more than half"
-        f"{_what_it_carries(means, rests)}"
+    return say(
+        "more_half",
+        words=words,
+        sum_rests=rests.sum(),
+        known=known,
+        what_it_carries=_what_it_carries(means, rests),
     )
 
 
 def _what_it_carries(means: TokenAsKey, rests: BoolArray) -> str:
     """How long the token's value is where it has most of the weight, and whether that moves the stream."""
-    words = (
-        f"; there its value is {np.nanmean(means.value_ratio[rests]):.2f} times as long as those of the "
-        "other tokens."
-    )
+    words = say("value_times_long_other", nanmean=np.nanmean(means.value_ratio[rests]))
     if np.isnan(means.carried[rests]).all():
         return words
     weight, carried = means.weight[rests].mean(), np.nanmean(means.carried[rests])
-    words += f" With {weight:.0%} of the weight its edges carry {carried:.0%} of the lengths"
+    words += say("weight_edges_carry", weight=weight, carried=carried)
     if carried < weight / 2:
-        return f"{words}: most of this weight moves the stream little."
+        return say("most_weight_moves", words=words)
     if round(carried, 2) < round(weight, 2):
-        return f"{words}: this weight moves the stream, but by less than its share."
-    return f"{words}: this weight moves the stream by its share or more."
+        return say("weight_moves_stream", words=words)
+    return say("weight_moves_stream_share", words=words)
 
 
 def _largest(
@@ -184,18 +195,14 @@ def _largest(
 
 def _why(look: Look, family: Family, means: TokenAsKey, has_sinks: bool) -> str:
     sink = ", with its sink's," * has_sinks
-    words = (
-        f"A row of weights{sink} sums to 1, so a head that finds nothing to read "
-        "still puts its weight somewhere. Weight on a short value adds little to the stream. A token used in "
-        "this way is an **attention sink** (Xiao et al. 2023)."
-    )
+    words = say("row_weights_sums", sink=sink)
     others = len(family.queries(look.trace)) - 1
     causal = family.members(look.trace)[0].kind == "causal"
     if causal and means.position == 0 and (means.rows == others).all():
-        words += " Under the causal mask only the first token can be read by every other one."
+        words += say("under_causal_mask")
     if has_sinks:
-        words += " In this model each head also has a learned sink: the weight that it takes reads nothing."
-    return f"{words} Choose another token to compare."
+        words += say("model_head_also")
+    return say("choose_another_token", words=words)
 
 
 def _columns(look: Look, means: TokenAsKey, has_sinks: bool) -> dict[str, object]:
@@ -203,8 +210,8 @@ def _columns(look: Look, means: TokenAsKey, has_sinks: bool) -> dict[str, object
         "rows": means.rows,
         "mean weight": means.weight,
         "spread evenly": means.even,
-        "length of its value": means.value,
-        "of the other values, mean": means.other_values,
+        say("length_value"): means.value,
+        say("other_values_mean"): means.other_values,
     }
     if look.has_output:
         of_edges = (means.edge, means.edges, means.carried)
@@ -239,11 +246,7 @@ def _where_it_goes(run: Look, family: Family, means: TokenAsKey, token: str) -> 
     if any(one.sinks is not None for one in family.members(run.trace)):
         gains.append(f"the learned sink {signed(f'{-moved.sum():+.2f}')}")
     goes = f": {', '.join(gains)}" if gains else ", each a little"
-    return (
-        f"{token} is hidden from the other tokens. It had {np.nanmean(means.weight):.2f} of their weight, on "
-        f"average over the heads. Others gain what it loses{goes}. The picture shows by layer how much each "
-        "key's mean weight changes. A later layer also reads what the earlier ones have changed."
-    )
+    return say("hidden_other_tokens", token=token, nanmean=np.nanmean(means.weight), goes=goes)
 
 
 def _effects(run: Look, family: Family, position: int) -> list[Part]:
@@ -256,5 +259,5 @@ def _effects(run: Look, family: Family, position: int) -> list[Part]:
         for effect in effects(run, traced(run.requests[1]), run.trace, hidden=own_row)
     ]
     view = replace(current(), show="", intervention=run.request.intervention)
-    label = "Open this run on Explore →"
+    label = say("open_run_explore")
     return [" · ".join(words), partial(view_link, HOME, label, view)]

@@ -15,12 +15,15 @@ from viz.figures.vectors import merging, merging_of_tokens
 from viz.notation.head_formulas import concatenation
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference, led_by
+from viz.notation.numbers import led_by
+from viz.notation.words import sentences_of
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Code, Formula, Panel, Part, Table
 from viz.state.look import Look
 from viz.state.session import current
 from viz.views.all_heads.choice import name_of
+
+say = sentences_of("all_heads.joined")
 
 OWN, IDENTITY = "The model's", "The identity"
 FITTING = 24  # tokens of a sentence that is drawn whole
@@ -72,17 +75,16 @@ def through_output(look: Look) -> Panel:
         chosen=f"{look.place}-{look.head}",
         beside=[
             *notes,
-            Caption(
-                "What if W_O changed nothing? As the identity it leaves the numbers of each head in their "
-                "places."
-            ),
+            Caption(say("w_o_changed_nothing")),
             Formula(concatenation(look.model.config)),
             Caption(_shapes(look, own, groups)),
         ],
         check=Check(
-            "Check: the heads' outputs side by side, times "
-            f"W_O{', plus its bias' if own.bias.any() else ''}, differ from what this sub-layer "
-            f"added to the stream by at most {difference(own.check)}.",
+            say(
+                "check_heads_outputs",
+                choice=", plus its bias" if own.bias.any() else "",
+                check=own.check,
+            ),
             own.check,
         ),
         code=_code(look, own, 0 if whole else token),
@@ -95,32 +97,36 @@ def _look(look: Look, together: Merged, *, by_identity: bool, whole: bool) -> st
     names = [name_of(look, (look.place, head)) for head in range(heads)]
     lengths = np.linalg.norm(together.written, axis=-1).mean(-1).astype(np.float64)
     longest, _ = led_by(names, lengths, decimals=2)
-    framed = "" if whole else f" The frame is around the chosen head, {names[look.head]}."
+    framed = "" if whole else say("frame_around_chosen", names=names[look.head])
     if by_identity:
         apart = np.linalg.norm(together.total - together.recorded, axis=-1).mean()
-        return (
-            f"As if W_O were the identity, each head would write to its own {width} numbers only, and the "
-            f"sum would be the outputs side by side. It lies {apart:.2f} from what the layer really wrote, "
-            f"whose length is {np.linalg.norm(together.recorded, axis=-1).mean():.2f}."
+        return say(
+            "w_o_identity_head",
+            width=width,
+            apart=apart,
+            mean_norm=np.linalg.norm(together.recorded, axis=-1).mean(),
         )
-    return (
-        f"Side by side each of the {heads} heads has {width} places of its own. Through W_O every head "
-        f"writes to all {len(together.bias)} numbers of the stream, and their sum is what the layer writes. "
-        f"The longest vector here comes from {longest}: length {lengths.max():.2f}.{framed}"
+    return say(
+        "side_side_heads",
+        heads=heads,
+        width=width,
+        bias=len(together.bias),
+        longest=longest,
+        most_lengths=lengths.max(),
+        framed=framed,
     )
 
 
 def _shapes(look: Look, together: Merged, groups: int) -> str:
     heads, _, width = together.outputs.shape
-    words = (
-        f"W_V of a head turns {look.model.config.d_model} numbers into {width}, so no identity can take its "
-        f"place. W_O has {heads * width} rows, {width} for each head."
+    words = say(
+        "w_v_head_turns_numbers",
+        d_model=look.model.config.d_model,
+        width=width,
+        heads=heads * width,
     )
     if groups < heads:
-        words += (
-            f" The {heads} heads share {groups} heads of keys and values: heads of one colour mix the same "
-            "values, each with its own weights and its own rows of W_O."
-        )
+        words += say("heads_share_heads", heads=heads, groups=groups)
     return words
 
 
@@ -132,7 +138,7 @@ def _code(look: Look, together: Merged, token: int) -> Code:
         layers.concatenation(attention, len(together.bias), bias=has_bias),
         given={
             "output": f"({heads}, {queries}, {width}): of each head",
-            "w": "(the layer's weights by name)",
+            "w": say("layer_weights_name"),
         },
         cell={"query": token, "dimension": 0},
         value=float(together.total[0, 0]),

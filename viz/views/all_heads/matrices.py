@@ -35,8 +35,9 @@ from viz.elements.one_of import keep_within, one_listed
 from viz.figures.head_tiles import Link, composition_graph, singular_curves
 from viz.figures.heatmap import Axis, framed, headed, heatmap
 from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import difference, signed
+from viz.notation.markdown import bold_token
+from viz.notation.numbers import signed
+from viz.notation.words import sentences_of
 from viz.shell.background import Offer, Passes, passes_or_offer
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusals
 from viz.shell.pictures import TABLED, of_all_pairs
@@ -47,13 +48,15 @@ from viz.views.all_heads.choice import name_of
 if TYPE_CHECKING:
     from model.run.model import Model
 
+say = sentences_of("all_heads.matrices")
+
 
 LOOKS, WRITES, SINGULAR, COMPOSED = "W_Q · W_Kᵀ", "W_V · W_O", "Singular values", "Composition"
 LISTED = 12  # largest entries over the vocabulary
 _LOOKS = r"\hat e_q\, W_Q W_K^\top\, \hat e_k^\top / \sqrt{d_k}, \quad \hat e = \mathrm{norm}(e)"
 _WRITES = r"\hat e_k\, W_V W_O\, \gamma \odot u_t"
 _COPYING = r"\text{copying score} = \frac{\sum_i \lambda_i}{\sum_i |\lambda_i|}"
-SOURCE = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+SOURCE = say("elhage_et_al_2021")
 
 
 @lru_cache(maxsize=32)
@@ -92,32 +95,26 @@ def _queries_and_keys(look: Look) -> Panel:
     distance = 0
     if matrices.turns and len(keys) > 1:
         keep_within("all-heads-before", len(keys))
-        label = "Tokens between the key and the query after it"
+        label = say("tokens_between_key")
         distance = st.slider(label, 0, len(keys) - 1, key="all-heads-before")
     model, trace = look.model, look.trace
     scores = looking(model, trace, matrices, distance=distance).product
     row, column, same = _largest(scores, queries, keys)
-    turned = (
-        "Rotary positions rotate both; here the key stands the chosen number of tokens before the query. "
-        "At 0 the two rotations cancel."
-        if matrices.turns
-        else "Positions are left out."
-    )
+    turned = say("rotary_positions_rotate") if matrices.turns else say("positions_left_out")
     apart = scores_check(model, trace, matrices)
     panel = _over_tokens(scores, Axis("query token", queries), Axis("key token", keys), LOOKS)
     return replace(
         panel,
-        look_for=f"By the token vectors alone {row} scores {column} highest: {_two(scores.max())}.{same}",
+        look_for=say(
+            "token_vectors_alone", row=row, column=column, two=_two(scores.max()), same=same
+        ),
         beside=[
             Formula(_LOOKS),
-            Caption(
-                f"{_vectors(look)}. Left out: biases, and whatever earlier layers add. {turned}"
-            ),
+            Caption(say("left_out_biases", vectors=_vectors(look), turned=turned)),
             *_over_vocabulary(look, LOOKS, distance),
         ],
         check=Check(
-            "Check: the same maps, with their biases and positions, give the recorded scores of this head "
-            f"from the recorded states; the largest difference is {difference(apart)}.",
+            say("check_same_maps", apart=apart),
             apart,
         ),
     )
@@ -129,21 +126,23 @@ def _values_and_output(look: Look) -> Panel:
     towards = writing(look.model, look.trace, matrices).product
     outputs = [token.text for token in look.trace.tokens_of("decoder")]
     row, column, same = _largest(towards, keys, outputs)
-    final = ", through the last norm's γ and without its division"
+    final = say("through_last_norm")
     panel = _over_tokens(
-        towards, Axis("key token", keys), Axis("token of the logit", outputs), WRITES
+        towards, Axis("key token", keys), Axis(say("token_logit"), outputs), WRITES
     )
     return replace(
         panel,
-        look_for=f"Of these tokens {row}, with full weight on it, writes most towards {column}: "
-        f"{_two(towards.max())}.{same}",
+        look_for=say(
+            "tokens_full_weight", row=row, column=column, two=_two(towards.max()), same=same
+        ),
         beside=[
             Formula(_WRITES),
             Caption(
-                f"{_vectors(look)}. u is the row of the output "
-                f"matrix{final * (not look.model.config.norms_sum)}: so the numbers can be compared with "
-                "one another, but they are not logits. Left out: biases, and whatever other layers add or "
-                "make of it."
+                say(
+                    "u_row_output_matrix",
+                    vectors=_vectors(look),
+                    final=final * (not look.model.config.norms_sum),
+                )
             ),
             *_over_vocabulary(look, WRITES, 0),
         ],
@@ -165,7 +164,7 @@ def _over_tokens(values: Wide, rows: Axis, columns: Axis, shown: str) -> Panel:
     tokens = {"token": [token_label(text) for text in rows.labels]}
     return Panel(
         f"all-heads-matrix-{shown == LOOKS}",
-        picture=headed(figure, "From the token vectors alone"),
+        picture=headed(figure, say("token_vectors_alone_2")),
         table=Table(tokens | named) if max(values.shape) <= TABLED else None,
     )
 
@@ -177,8 +176,11 @@ def _largest(values: Wide, rows: Sequence[str], columns: Sequence[str]) -> tuple
     means = (
         ""
         if same.all() or not same.any()
-        else f" The mean of a token with itself is {_two(values[same].mean())}, with another one "
-        f"{_two(values[~same].mean())}."
+        else say(
+            "mean_token_itself",
+            two=_two(values[same].mean()),
+            values_two=_two(values[~same].mean()),
+        )
     )
     return bold_token(rows[row]), bold_token(columns[column]), means
 
@@ -191,11 +193,8 @@ def _vectors(look: Look) -> str:
     """What the vectors of the formulas are."""
     config = look.model.config
     if not config.norms_input:
-        return "e is a token's vector as it enters the stream; norms of layers between are left out"
-    return (
-        "e is a token's vector, put through the head's norm as if it were alone in the stream"
-        + ", without β" * config.shifts
-    )
+        return say("e_token_vector_enters")
+    return say("e_token_vector_put") + ", without β" * config.shifts
 
 
 def _over_vocabulary(look: Look, shown: str, distance: int) -> list[Part]:
@@ -204,8 +203,12 @@ def _over_vocabulary(look: Look, shown: str, distance: int) -> list[Part]:
     if vocabulary**2 > MOST_PAIRS:
         return [
             Caption(
-                f"{plain(look.title)} has {vocabulary:,} tokens. The largest entries over the whole "
-                f"vocabulary are computed for up to {int(MOST_PAIRS**0.5):,}."
+                say(
+                    "tokens_largest_entries",
+                    look=look.title,
+                    vocabulary=vocabulary,
+                    most_pairs=int(MOST_PAIRS**0.5),
+                )
             )
         ]
     pairs, score = _of_all_tokens(look.request, (look.place, look.head), shown, distance)
@@ -213,9 +216,7 @@ def _over_vocabulary(look: Look, shown: str, distance: int) -> list[Part]:
     if score is not None:
         copying = [
             Formula(_COPYING),
-            f"Over the whole vocabulary the copying score is **{signed(f'{score:+.2f}')}**: 1 where "
-            "every direction of tokens raises its own logits, −1 where it lowers them. λ are the "
-            f"eigenvalues of the matrix ({SOURCE}).",
+            say("over_whole_vocabulary", score=score, source=SOURCE),
         ]
     first, second = ("query token", "key token") if shown == LOOKS else ("key token", "logit of")
     named = look.model.tokenizer.named
@@ -228,7 +229,7 @@ def _over_vocabulary(look: Look, shown: str, distance: int) -> list[Part]:
     )
     return [
         *copying,
-        f"The largest of all {vocabulary:,} × {vocabulary:,} entries:",
+        say("largest_entries", vocabulary=vocabulary),
         partial(
             st.dataframe,
             frame,
@@ -247,17 +248,18 @@ def _singular(look: Look) -> Panel:
         int(np.searchsorted(np.cumsum(one**2), 0.9 * np.sum(one**2))) + 1 for one in (looks, writes)
     ]
     config, width = look.model.config, matrices.query.shape[1]
-    mean = " and the subtracted mean" if config.norm_law.centres else ""
+    mean = say("subtracted_mean") if config.norm_law.centres else ""
     return Panel(
         "all-heads-singular",
-        look_for=f"Each matrix is {width} × {width} but has at most {len(looks)} singular "
-        f"values above 0, one for each dimension of the head. Nine tenths of the sum of squares are in "
-        f"the first {halves[0]} of W_Q · W_Kᵀ and the first {halves[1]} of W_V · W_O: the fewer, the fewer "
-        "directions of the stream the head reads or writes.",
+        look_for=say(
+            "matrix_most_singular",
+            width=width,
+            looks=len(looks),
+            first_halves=halves[0],
+            halves=halves[1],
+        ),
         picture=singular_curves(looks.tolist(), writes.tolist()),
-        beside=[Caption(f"The norm before the head is folded in: its γ{mean}.")]
-        if config.norms_input
-        else (),
+        beside=[Caption(say("norm_before_head", mean=mean))] if config.norms_input else (),
         table=Table({"W_Q · W_Kᵀ": looks, "W_V · W_O": writes}, index="number"),
     )
 
@@ -312,8 +314,8 @@ def _composed_behind(look: Look, count: int) -> tuple[Composition, ...]:
     name = name_of(look, head)
     offer = Offer(
         "all-heads-composed",
-        f"The matrices of {name} are multiplied with those of all {count} heads.",
-        f"Compare {name} with all {count} heads",
+        say("matrices_multiplied_heads", name=name, count=count),
+        say("compare_heads", name=name, count=count),
         "heads",
         "compared",
         count,
@@ -335,19 +337,14 @@ def _composition(look: Look) -> Panel:
     ratios = tuple(sorted(ratios, key=lambda one: -one.ratio))
     base = random_composition(look.model.config.d_model)
     pre = look.model.config.norms_input
-    norms = "the norms before heads are folded in" if pre else "norms are left out"
+    norms = say("norms_before_heads") if pre else say("norms_left_out")
     return Panel(
         "all-heads-composed",
         look_for=_most(look, ratios, base),
         picture=_graph(look, ratios[:LINES]),
         beside=[
             Formula(_COMPOSED),
-            Caption(
-                f"From the matrices alone, whatever the sentence ({SOURCE}). Random matrices of this width "
-                f"give about 1/√d_model = {base:.3f}. A large number says what a head could read, not that "
-                f"it does: to see that, leave the earlier head out. Here {norms}; feed-forward layers "
-                "between are left out."
-            ),
+            Caption(say("matrices_alone_whatever", source=SOURCE, base=base, norms=norms)),
         ],
         table=Table(
             {
@@ -378,13 +375,18 @@ def _graph(look: Look, ratios: Sequence[Composition]) -> go.Figure:
 
 def _most(look: Look, ratios: Sequence[Composition], base: float) -> str:
     if not ratios:
-        return "No other head writes what this one reads, and none reads what it writes."
+        return say("other_head_writes")
     most = ratios[0]
     through = {"Q": "queries", "K": "keys", "V": "values"}[most.reads]
-    return (
-        f"The widest line: {name_of(look, most.later)} reads {name_of(look, most.earlier)} through its "
-        f"{through}, {most.ratio:.3f}, {most.ratio / base:.1f} times what random matrices give. "
-        f"{sum(one.ratio > base for one in ratios)} of {len(ratios)} numbers lie above that."
+    return say(
+        "widest_line_reads",
+        name_of=name_of(look, most.later),
+        look_name_of=name_of(look, most.earlier),
+        through=through,
+        ratio=most.ratio,
+        base_ratio=most.ratio / base,
+        value=sum(one.ratio > base for one in ratios),
+        ratios=len(ratios),
     )
 
 

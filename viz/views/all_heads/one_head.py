@@ -13,6 +13,7 @@ from viz.notation.head_labels import labels_in_words
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import leaders
+from viz.notation.words import sentences_of
 from viz.shell.panel import Panel, Part, Table
 from viz.shell.pictures import TABLED, of_all_pairs, readout_of
 from viz.state.look import Look
@@ -23,6 +24,8 @@ from viz.views.all_heads.compare import others
 from viz.views.all_heads.patterns import scores_of
 from viz.views.corpus.choice import OWN
 from viz.views.corpus.views import examples_of, strongest
+
+say = sentences_of("all_heads.one_head")
 
 
 @of_all_pairs
@@ -38,7 +41,9 @@ def one_head(look: Look) -> Panel:
     among = others((attention, (query, key)))
     return Panel(
         "head-map",
-        look_for=f"The strongest weight{among} is {weights[query, key]:.2f}, from {one} on {other}."
+        look_for=say(
+            "strongest_weight", among=among, weights=weights[query, key], one=one, other=other
+        )
         + _ranked(look, known, (look.place, head)),
         picture=headed(
             weights_of_head(attention, head, queries=queries, keys=keys, cell=(query, key)),
@@ -52,7 +57,7 @@ def one_head(look: Look) -> Panel:
             partial(
                 view_link,
                 HOME,
-                f"{name} in Explore, step by step →",
+                say("explore_step_step", name=name),
                 replace(current(), show="", stage="weights"),
             ),
         ],
@@ -67,15 +72,12 @@ def _job(look: Look, head: Head) -> list[Part]:
     """What the head may be called, with both verdicts; or why nothing is known."""
     profile = profile_of(look.model)
     if profile is None:
-        words = f"No profile of {plain(look.title)} ships, so the jobs of its heads are not known."
-        link = partial(page_link, "pages/all_heads.py", "Profile a text of yours →", show=OWN)
+        words = say("profile_ships_jobs", look=look.title)
+        link = partial(page_link, "pages/all_heads.py", say("profile_text_yours"), show=OWN)
         return [words, *([link] if look.model.runs else [])]
     said = labels_in_words(profile).get(head)
     if said is None:
-        return [
-            f"**No job is known.** All heads were tested for {len(KINDS)} jobs on prompts of known "
-            "structure, and this one passed none of the tests."
-        ]
+        return [say("job_known_heads", kinds=len(KINDS))]
     job, _, evidence = said.partition(". ")
     return [f"**{plain(job[:1].upper() + job[1:])} head.** {plain(evidence)}"]
 
@@ -91,7 +93,7 @@ def _ranked(look: Look, known: Scores, head: Head) -> str:
     if not leads:
         return ""
     titles = " and ".join(f"“{one.title}”" for one in leads[:2])
-    return f" Of all {len(known.heads)} heads it has the highest score {titles}."
+    return say("heads_highest_score", heads=len(known.heads), titles=titles)
 
 
 def _scored(known: Scores, head: Head) -> list[Part]:
@@ -103,5 +105,5 @@ def _scored(known: Scores, head: Head) -> list[Part]:
         if values is not None and values.max() > values.min():
             rank = 1 + int((values > values[at]).sum())
             rows.append(f"| {one.title} | {values[at]:.2f} | {rank} of {len(values)} |")
-    head_row = "| On this sentence | score | rank |\n|:--|--:|--:|"
+    head_row = say("sentence_score_rank")
     return ["\n".join([head_row, *rows])] if rows else []

@@ -20,6 +20,7 @@ from viz.notation.head_labels import labels_by_head
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import NAMED, led_by
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.shell.pictures import checked, of_all_pairs
 from viz.state.look import Look, traced
@@ -34,6 +35,8 @@ from viz.views.all_heads.choice import (
     of_heads,
     table_of,
 )
+
+say = sentences_of("all_heads.patterns")
 
 SHARES = tuple(one for one in STATISTICS if one.unit.startswith("weight"))  # comparable: 0 to 1
 
@@ -76,16 +79,12 @@ def grid(look: Look) -> Panel:
         text = made(shipped_profiles()[look.model.name]).text
         below.insert(
             1,
-            Caption(
-                "A job, under a tile or where you point at it, is of the unchanged model, whatever the "
-                "sentence. It was tested on prompts of known structure, beside a control without the reason "
-                f"for it, and over {profile.sums.tokens:,} tokens of {plain(text)}."
-            ),
+            Caption(say("job_under_tile_point", tokens=profile.sums.tokens, text=text)),
         )
     panel = Panel(
         "all-heads-grid",
         look_for=_look_for(look, known),
-        alt=f"Grid of {len(names)} heads; rows are layers, columns are heads.",
+        alt=say("grid_heads_rows", names=len(names)),
         below=below,
         table=Table(table_of(look, known.heads, columns)),
     )
@@ -95,10 +94,10 @@ def grid(look: Look) -> Panel:
 def _look_for(look: Look, known: Scores) -> str:
     """The shapes that are worth finding, each with a head that may be called so on this text."""
     shapes = {
-        "previous": "a line just below the diagonal is a previous-token head",
-        "next": "a line just above the diagonal is a next-token head",
-        "first": "a strong first column means that most tokens put their weight on the first one",
-        "induction": "a head that attends to what followed the same token earlier is an induction head",
+        "previous": say("line_just_below"),
+        "next": say("line_just_above"),
+        "first": say("strong_first_column"),
+        "induction": say("head_attends_followed"),
     }
     sentence = "; ".join(
         f"{shape} ({name_of(look, called[0][0])}: {called[0][1]:.2f})"
@@ -106,9 +105,7 @@ def _look_for(look: Look, known: Scores) -> str:
         if (called := known.called(name))
     )
     if not sentence:
-        return (
-            "Compare the tiles: the heads of one layer read the same vectors, each in its own way."
-        )
+        return say("compare_tiles_heads")
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
@@ -121,7 +118,7 @@ def _role(known: Scores, head: Head) -> str:
         if one.name in known.evidence and known.evidence[one.name][place].holds
     ]
     if not roles:
-        return "click to see it large"
+        return say("click_see_large")
     best = max(roles, key=lambda one: known.values[one.name][place])
     return f"{best.title.lower()}: {known.values[best.name][place]:.2f}"
 
@@ -129,25 +126,16 @@ def _role(known: Scores, head: Head) -> str:
 def _how_to_read(weights: Tiles, groups: int) -> str:
     """groups: heads of keys and values, where heads share them."""
     queries, keys = weights.block
-    words = (
-        "In each tile rows are queries and columns are keys. All tiles share one scale from 0 to "
-        "1. Hatched cells are masked."
-    )
+    words = say("tile_rows_queries")
     if max(queries, keys) > 1:
-        words += (
-            f" The text is long, so each cell shows the largest weight of a block of {queries} "
-            f"queries × {keys} keys."
-        )
+        words += say("text_long_cell_shows", queries=queries, keys=keys)
     if groups:
-        words += (
-            f" Frames of one colour: heads that share one of the {groups} heads of keys and values. Their "
-            "patterns differ all the same, because each has queries of its own."
-        )
+        words += say("frames_colour_heads", groups=groups)
     return words
 
 
 BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
-SAID_TWICE = "cat dog mat hat cup cat dog mat hat cup cat"
+SAID_TWICE = say("cat_dog_mat_hat")
 
 
 @of_all_pairs
@@ -166,7 +154,7 @@ def pattern(look: Look) -> Panel:
         f"all-heads-pattern-{statistic.name}",
         look_for=f"Highest here: {leading} with {values.max():.3f}{unit}{' each' if several else ''}. "
         f"{_called(look, known, statistic)}",
-        alt=f"{statistic.title} of every head; highest {values.max():.3f}.",
+        alt=say("every_head_highest", statistic=statistic.title, most_values=values.max()),
         beside=[
             f"**{statistic.title}.** {statistic.meaning}",
             *(_repeated(look, known) if statistic.name == "induction" else []),
@@ -197,16 +185,11 @@ def _called(look: Look, known: Scores, statistic: Statistic) -> str:
     called = [name_of(look, head) for head, _ in known.called(statistic.name)]
     if called:
         more = f" and {len(called) - NAMED} more" if len(called) > NAMED else ""
-        return f"Induction heads on this text: {', '.join(called[:NAMED])}{more}."
+        return say("induction_heads_text", called=", ".join(called[:NAMED]), more=more)
     rows = known.evidence[statistic.name][0].rows
     if rows < SEVERAL:
-        return (
-            f"Only {rows} of this text's rows count here, too few to call a head an induction head."
-        )
-    return (
-        "None is an induction head here: too few rows have more than half of their weight there, "
-        "or other rows attend to the same tokens too."
-    )
+        return say("only_text_rows_count", rows=rows)
+    return say("none_induction_head")
 
 
 def _left_out(known: Scores) -> list[Part]:
@@ -228,7 +211,7 @@ def _repeated(look: Look, known: Scores) -> list[Part]:
     if is_enough or look.model.new_words(SAID_TWICE):
         return []
     view = replace(current(), text=SAID_TWICE, target=None)
-    label = "Measure it on a repeated list of words →"
+    label = say("measure_repeated_list")
     return [partial(view_link, "pages/all_heads.py", label, view)]
 
 
@@ -250,20 +233,24 @@ def from_word_to_word(look: Look) -> Panel:
     one, other = bold_token(queries[query].text, query), bold_token(keys[key].text, key)
     mask = of_query(family.members(look.trace)[0], query).mask
     if mask is None or mask[0, key]:
-        said = (
-            f"{leading} {put} the largest weight from {one} on {other}: {weights.max():.3f}{each}. "
-            f"The mean of all {len(names)} heads is {weights.mean():.3f}."
+        said = say(
+            "largest_weight_mean",
+            leading=leading,
+            put=put,
+            one=one,
+            other=other,
+            most_weights=weights.max(),
+            each=each,
+            names=len(names),
+            mean_weights=weights.mean(),
         )
     else:
-        said = (
-            f"{one} may not attend to {other}: the mask forbids it, so every weight is 0. "
-            "Choose a token further left."
-        )
+        said = say("may_not_attend_mask", one=one, other=other)
     panel = Panel(
         "all-heads-pairs",
         look_for=said,
         chosen=f"{query}-{key}-",
-        alt=f"Weight of every head; the highest is {weights.max():.3f}.",
+        alt=say("weight_every_head", most_weights=weights.max()),
         below=[Formula(PAIR)],
         table=Table(table_of(look, heads, {"weight": weights})),
     )

@@ -17,6 +17,7 @@ from model.trace.trace import Trace
 from viz.figures.svg import marked_bars, rows_of, thumbnail
 from viz.notation.numbers import difference, signed
 from viz.notation.theme import LESS, MORE, PROBABILITY, STREAM, WEIGHT
+from viz.notation.words import sentences_of
 from viz.shell.background import Offer, Passes, passes_or_offer
 from viz.shell.panel import Caption, Panel
 from viz.state.look import Look, traced
@@ -24,6 +25,8 @@ from viz.state.navigation import html_link, read_address
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("all_heads.remarkable")
 
 CELLS = 24  # rows and columns of a small map, at most
 HUES: Mapping[str, str] = {
@@ -35,7 +38,7 @@ HUES: Mapping[str, str] = {
     "number": STREAM,
     "edge": MORE,
 }
-LIKE = {"surprise": "tokens", "number": "numbers of the vector"}  # else heads
+LIKE = {"surprise": "tokens", "number": say("numbers_vector")}  # else heads
 _STYLE = (Path(__file__).with_name("findings.css")).read_text(encoding="utf-8")
 
 
@@ -46,8 +49,7 @@ def what_stands_out(look: Look) -> Panel:
     length = len(trace.tokens) + len(trace.target_tokens)
     offer = Offer(
         "all-heads-scan",
-        f"All {heads} heads, all tokens and the largest numbers of this text are scanned: one pass for each "
-        "head without it, and a few more.",
+        say("heads_tokens_largest", heads=heads),
         "Scan this text",
         "heads",
         "left out",
@@ -66,26 +68,15 @@ def what_stands_out(look: Look) -> Panel:
     findings = run.found.findings
     return replace(
         panel,
-        look_for=f"{len(findings)} findings, first what lies furthest from its like. The grey bars are all "
-        "heads, all tokens or all numbers of a vector; the coloured bar is the finding.",
+        look_for=say("findings_first_lies", findings=len(findings)),
         picture=partial(_listed, look, findings),
-        below=[
-            Caption(
-                "Ranked by how far each lies from the median of its like, in median absolute deviations. "
-                "Where a head looks is told by its weights; what it does, by a pass without it. The check "
-                "computes each number a second time in another way."
-            )
-        ],
+        below=[Caption(say("ranked_far_lies"))],
     )
 
 
 def _sought(heads: int) -> None:
     """What stands in the picture's place while the passes run."""
-    st.markdown(
-        f"The model reads your text once without each of its {heads} heads. Then the loss of each pass, what "
-        "each head attends to, each token and the largest numbers are compared with their like, and the ten "
-        "that lie furthest out are listed here."
-    )
+    st.markdown(say("model_reads_text", heads=heads))
 
 
 def _listed(look: Look, findings: tuple[Finding, ...]) -> None:
@@ -100,7 +91,7 @@ def _entry(look: Look, finding: Finding) -> str:
     value, like = finding.among[finding.at], LIKE.get(finding.kind, "heads")
     form = "+.2f" if finding.kind in ("needed", "in the way", "edge") else ".2f"
     number = signed(f"{value:,.0f}" if abs(value) >= 100 else format(value, form))
-    apart = f"{finding.stands_out:,.0f} deviations from the median"
+    apart = say("deviations_median", stands_out=finding.stands_out)
     words = f"{number} among {len(finding.among):,} {like}, {apart}"
     bars = marked_bars(np.array(finding.among), finding.at, HUES[finding.kind])
     check = f"✓\N{NO-BREAK SPACE}{difference(finding.check)}"

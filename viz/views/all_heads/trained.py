@@ -8,6 +8,7 @@ from viz.figures.curves import Curve, training_curves
 from viz.figures.heatmap import NARROW, headed, weights_of_head
 from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Columns, Panel, Table
 from viz.shell.pictures import readout_of
 from viz.state.look import Look
@@ -18,9 +19,11 @@ from viz.views.training.player import player
 from viz.views.training.player.message import measures
 from viz.views.training.views import SHOWN, check_of, player_message, unread
 
+say = sentences_of("all_heads.trained")
+
 _WHEN = {
-    "untrained": "before training, with random weights",
-    "at first": "at the first step of the record",
+    "untrained": say("before_training_random"),
+    "at first": say("first_step_record"),
 }
 
 
@@ -60,9 +63,14 @@ def untrained(look: Look) -> Panel:
         pictures.append(picture)
     return Panel(
         "training-beside",
-        look_for=f"Left: a head of the model {_WHEN[began]}. Right: the same head after training. "
-        f"{most.name}: {most.values[0]:.2f}, then {most.values[-1]:.2f}. The frame marks the strongest "
-        f"weight of the trained head{others((last, cell))}.",
+        look_for=say(
+            "left_head_model",
+            began_when=_WHEN[began],
+            most=most.name,
+            first_values=most.values[0],
+            last_values=most.values[-1],
+            others=others((last, cell)),
+        ),
         picture=side_by_side(pictures),
         below=unread(traces),
         check=check_of(chosen),
@@ -107,8 +115,7 @@ def two_runs(look: Look) -> Panel:
     }
     return Panel(
         "training-two",
-        look_for="Does the loss drop in both when the heads form? Below, the slider of one head moves the "
-        "other to the nearest step.",
+        look_for=say("loss_drop_both_heads"),
         picture=training_curves(
             losses,
             scores,

@@ -26,17 +26,20 @@ from viz.notation.head_formulas import concatenation, logit
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import ADDED_BY
-from viz.notation.numbers import difference, led_by, probability, sign_of_sum, signed
+from viz.notation.numbers import led_by, probability, sign_of_sum, signed
+from viz.notation.words import sentences_of
 from viz.shell.controls import LISTED
 from viz.shell.model_picker import say_encoder
 from viz.shell.panel import Check, Formula, Panel, Part, Table
 from viz.state.look import Look, loaded, traced
 from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
 
-LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", "All parts of a logit"
+say = sentences_of("all_heads.writing")
+
+LENGTH, EFFECT, PARTS = "Length", "Effect on a logit", say("parts_logit")
 OFFERED = 8  # likeliest next tokens
 BARS = 16  # single parts that are drawn
-TITLE = "adds to the logit"
+TITLE = say("adds_logit")
 
 
 class Logit(NamedTuple):
@@ -69,10 +72,7 @@ def head_results(look: Look) -> Panel:
     """The length of what each head adds, its effect on one logit, or everything that adds up to that."""
     family, prediction = choose_family(look), look.trace.prediction
     if prediction is None:
-        no_logit = (
-            "predicts no next token, so there is no logit to add to. The map shows the "
-            "lengths of the vectors that its heads write."
-        )
+        no_logit = say("predicts_next_token")
         return _map_of_lengths(look, family, [partial(say_encoder, look, no_logit)])
     measures = (LENGTH, EFFECT, PARTS)
     shown = measures[one_listed("Measure", measures, "all-heads-writes-as")]
@@ -91,15 +91,21 @@ def _map_of_lengths(look: Look, family: Family, more: list[Part]) -> Panel:
     config = look.model.config
     panel = Panel(
         "all-heads-lengths",
-        look_for=f"The longest vectors come from {longest}: their mean length is {means.max():.2f}. The "
-        f"shortest come from {shortest}: {means.min():.2f}. A head with a sharp pattern of weights "
-        "can still write next to nothing.",
-        alt="Mean length of what each head writes.",
+        look_for=say(
+            "longest_vectors_come",
+            longest=longest,
+            most_means=means.max(),
+            shortest=shortest,
+            least_means=means.min(),
+        ),
+        alt=say("mean_length_head"),
         below=[Formula(concatenation(config)), *more],
         check=Check(
-            "Check: what the heads write, each through its rows of W_O"
-            f"{', together with the bias,' if config.output_bias else ''} adds up to what the "
-            f"stream received; the largest difference is {difference(apart)}.",
+            say(
+                "check_heads_write",
+                choice=say("together_bias") if config.output_bias else "",
+                apart=apart,
+            ),
             apart,
         ),
         table=Table(table_of(look, heads, {"mean length": means})),
@@ -124,30 +130,33 @@ def _effects(look: Look, family: Family, of: Logit, *, every_part: bool) -> Pane
     leading, _ = led_by(heads, np.array(list(effects.values())), decimals=2)
     together, most = sum(effects.values()), _added(max(effects.values()))
     whole, added = signed(f"{of.value:.2f}"), [_added(together), _added(of.value - together)]
-    beta = ", and each norm's β is a separate part" if config.shifts else ""
+    beta = say("norm_separate_part") if config.shifts else ""
     panel = Panel(
         f"all-heads-{'parts' if every_part else 'effect'}",
-        look_for=f"The logit of **{of.label}** is {whole} {sign_of_sum(added, whole)} {added[0]} (all heads "
-        f"together) {added[1]} (everything else). The head that adds most is {leading}: {most}.",
+        look_for=say(
+            "logit_heads_together",
+            of=of.label,
+            whole=whole,
+            sign_of_sum=sign_of_sum(added, whole),
+            first_added=added[0],
+            added=added[1],
+            leading=leading,
+            most=most,
+        ),
         chosen=f"{of.position}-{of.token}-",
-        alt="" if every_part else "What each head adds to the logit.",
+        alt="" if every_part else say("head_adds_logit"),
         below=[
             Formula(logit(config)),
-            "The stream is a sum, and the norms on the way to the logit are linear once the "
-            f"{config.norm_law.taken} of each token are fixed at their values in this run. So each summand "
-            "*p* has its own part in the logit; *u* is the row of the output matrix for the token "
-            f"*t*{beta}. This is the **direct effect**: what a head changes in later layers is "
-            "counted there.",
+            say("stream_sum_norms", taken=config.norm_law.taken, beta=beta),
         ],
         check=Check(
-            "Check: the sum of all parts, each passed through the norms with their recorded "
-            f"{config.norm_law.taken}, differs from the model's own logit by {difference(apart)}.",
+            say("check_sum_parts", taken=config.norm_law.taken, apart=apart),
             apart,
         ),
         table=Table(
             {
                 "part": names,
-                "length of what is written": [part.length for part in parts],
+                say("length_written"): [part.length for part in parts],
                 TITLE: [part.effect for part in parts],
             }
         ),
@@ -207,10 +216,10 @@ def _part_name(look: Look, part: StreamPart) -> str:
     if part.kind == "embedding":
         return {"tokens": "token vector", "positions": "position", "segments": "segment"}[part.name]
     if part.name == "output":
-        return "bias of the output matrix"
+        return say("bias_output_matrix")
     place = Place.named(part.name)
     if place.kind == "final":
-        return "β of the final norm"
+        return say("final_norm")
     where = "the embedding" if place.layer is None else f"{ADDED_BY[place.kind]} {place.layer}"
-    before = {"bias": "bias of ", "norm": "β of the norm after "}.get(part.kind, "")
+    before = {"bias": "bias of ", "norm": say("norm_after")}.get(part.kind, "")
     return f"{before}{where}"

@@ -14,7 +14,8 @@ from viz.notation.head_formulas import EDGE, EDGE_BEFORE
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
-from viz.notation.numbers import agreeing, counted, difference, sign_of_sum, signed
+from viz.notation.numbers import agreeing, sign_of_sum, signed
+from viz.notation.words import sentences_of
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.shell.pictures import of_all_pairs
@@ -23,6 +24,8 @@ from viz.state.session import change_view, current
 
 if TYPE_CHECKING:
     from model.analysis.attribution.score_parts import EdgeValues
+
+say = sentences_of("attention.edges")
 
 ROW, LOGIT, HEAD = "One row", "In a logit", "The whole head"
 BARS = 24  # keys that are drawn
@@ -63,17 +66,11 @@ def edges(look: Look) -> Panel:
     has_output = look.has_output
     edge = edge_values(look.model, look.trace, cell.place, cell.head, through_output=has_output)
     panel = _PICTURES[shown](look, cell, edge)
-    said: list[Part] = [
-        "An **edge** is what one token hands to another: its weight times its value, through W_O. A head's "
-        "output at a token is the sum of its edges. A large weight on a value that is short after W_O "
-        "carries little (Kobayashi et al. 2020)."
-    ]
+    said: list[Part] = [say("edge_token_hands")]
     if not has_output:
         why = look.model.unproven["output"]
-        reason = why if why.endswith(".") else f"W_O is not proven here, because {why}."
-        said.append(
-            Caption(f"{plain(reason)} So these lengths are those of weight · value, before W_O.")
-        )
+        reason = why if why.endswith(".") else say("w_o_not_proven_because", why=why)
+        said.append(Caption(say("lengths_weight_value", reason=reason)))
     return replace(
         panel,
         below=[*panel.below, *said, Formula(EDGE if has_output else EDGE_BEFORE)],
@@ -87,23 +84,32 @@ def _one_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     names = [f"**{plain(token_label(text))}**" for text in look.labels[1]]
     heavy, long = int(weights.argmax()), int(carried.argmax())
     if not carried.any():
-        words = "No edge of this row carries anything."
+        words = say("edge_row_carries")
     elif len(_open_keys(look, cell, weights)) == 1:
-        words = (
-            f"This row has one edge, to {names[heavy]}: its weight is {weights[heavy]:.2f}, and it carries a "
-            f"vector of length {carried[heavy]:.2f}."
+        words = say(
+            "row_edge_weight",
+            heavy_names=names[heavy],
+            heavy_weights=weights[heavy],
+            heavy_carried=carried[heavy],
         )
     elif heavy == long:
-        words = (
-            f"{names[heavy]} has the largest weight of this row, {weights[heavy]:.2f}, and its edge "
-            f"carries the longest vector: its length is {carried[heavy]:.2f}."
+        words = say(
+            "largest_weight_row",
+            heavy_names=names[heavy],
+            heavy_weights=weights[heavy],
+            heavy_carried=carried[heavy],
         )
     else:
-        words = (
-            f"The largest weight of this row, {weights[heavy]:.2f}, is that of {names[heavy]} at position "
-            f"{heavy}; its edge carries a vector of length {carried[heavy]:.2f}. The longest, "
-            f"**{carried[long]:.2f}**, comes from {names[long]} at position {long}, with a weight of "
-            f"{weights[long]:.2f}."
+        words = say(
+            "largest_weight_row_position",
+            heavy_weights=weights[heavy],
+            heavy_names=names[heavy],
+            heavy=heavy,
+            heavy_carried=carried[heavy],
+            long_carried=carried[long],
+            long_names=names[long],
+            long=long,
+            long_weights=weights[long],
         )
     rests: list[Part] = []
     lengths = np.linalg.norm(edge.written, axis=-1)
@@ -111,9 +117,15 @@ def _one_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     share = float(carried[0] / carried.sum()) if carried.any() else 0.0
     if len(others) and weights[0] >= RESTS and share < weights[0] / 2:
         rests.append(
-            f"The first token, {names[0]}, takes {weights[0]:.0%} of this row's weight but carries only "
-            f"{share:.0%} of all lengths: {'through W_O ' * look.has_output}its value is "
-            f"{lengths[0]:.2f} long, those of the other keys {lengths[others].mean():.2f} on average."
+            say(
+                "first_token_takes",
+                first_names=names[0],
+                first_weights=weights[0],
+                share=share,
+                value="through W_O " * look.has_output,
+                first_lengths=lengths[0],
+                mean_others_lengths=lengths[others].mean(),
+            )
         )
     panel = _bars(look, cell, weights, carried)
     return replace(panel, look_for=words, below=[*panel.below, *rests])
@@ -129,8 +141,9 @@ def _whole_head(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     blocked = None if mask is None else ~mask
     return Panel(
         "edges-head",
-        look_for="The length of what each edge carries. Of all weights the first token, "
-        f"**{plain(token_label(keys[0]))}**, has {weight:.0%}; of all lengths {length:.0%}.",
+        look_for=say(
+            "length_edge_carries", first_keys=token_label(keys[0]), weight=weight, length=length
+        ),
         picture=edge_lengths(edge.norms, queries=queries, keys=keys, blocked=blocked),
         chosen=f"{cell.place}-{cell.head}",
     )
@@ -150,7 +163,7 @@ def _in_a_logit(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     ]
     key = f"edges-{hash(tuple(own))}"
     place = one_listed("Next token", listed, f"{key}-token")
-    other = one_listed("Rather than", ["no other: its logit alone", *listed], f"{key}-against") - 1
+    other = one_listed("Rather than", [say("other_logit_alone"), *listed], f"{key}-against") - 1
     token, against = ids[place], None if other < 0 else ids[other]
     try:
         added = edge.logit(token, against, position=cell.query)[cell.query]
@@ -164,14 +177,20 @@ def _in_a_logit(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Panel:
     count = len(_open_keys(look, cell, weights))
     queries, keys = ([plain(token_label(text)) for text in texts] for texts in look.labels)
     most, head = int(np.abs(added).argmax()), plain(part_name(f"{cell.place}.{cell.head}"))
-    largest = (
-        f"; the one that counts most is that to **{keys[most]}** at position {most}: "
-        f"{_number(added[most], '+')}"
+    largest = say(
+        "counts_most_position", most_keys=keys[most], most=most, number=_number(added[most], "+")
     )
     return replace(
         _bars(look, cell, weights, added, of_logit=f"{token}-{against}"),
-        look_for=f"{name}, after **{queries[cell.query]}**, is {_number(value)}. The edges of {head} "
-        f"add **{_number(added.sum(), '+')}**{largest if count > 1 else ''}.",
+        look_for=say(
+            "after_edges_add",
+            name=name,
+            queries=queries[cell.query],
+            number=_number(value),
+            head=head,
+            added_number=_number(added.sum(), "+"),
+            largest=largest if count > 1 else "",
+        ),
         check=_check_of_logit(look, cell, (token, against), value, added, count),
     )
 
@@ -208,11 +227,18 @@ def _check_of_logit(
     parts = [_number(one, "+", decimals) for one in (added.sum(), sums["heads"], sums["rest"])]
     apart, own_apart = abs(total - value), abs(float(added.sum()) - sums["this"])
     return Check(
-        f"Check: {counted(count, 'edge')} {parts[0]}, all other heads {parts[1]}, everything else "
-        f"{parts[2]}: together {sign_of_sum(parts, together)} {together}. The model's own is {recorded}, a "
-        f"difference of {difference(apart)}. The edges differ from their head's part by "
-        f"{difference(own_apart)}. All pass through the norms with their recorded statistics; what an edge "
-        "changes in later layers is counted there.",
+        say(
+            "check_other_heads",
+            count=count,
+            first_parts=parts[0],
+            parts=parts[1],
+            parts_2=parts[2],
+            sign_of_sum=sign_of_sum(parts, together),
+            together=together,
+            recorded=recorded,
+            apart=apart,
+            own_apart=own_apart,
+        ),
         max(apart, own_apart),
     )
 
@@ -232,8 +258,8 @@ def _bars(
     open_keys = _open_keys(look, cell, weights)
     largest = open_keys[np.argsort(-rank[open_keys], kind="stable")[:BARS]]
     listed = np.sort(largest) if len(largest) else np.array([cell.key])
-    title = "length" if of_logit is None else "adds to the logit"
-    few = f"The {len(listed)} largest of {len(open_keys):,} edges, in the order of the text."
+    title = "length" if of_logit is None else say("adds_logit")
+    few = say("largest_edges_order", listed=len(listed), open_keys=len(open_keys))
     return Panel(
         "edges",
         picture=edge_bars(
@@ -245,7 +271,7 @@ def _bars(
         ),
         clicked=lambda number: change_view(replace(current(), key=int(listed[number]))),
         chosen=f"{'-'.join(map(str, cell))}-{of_logit}",
-        alt=f"The weight of each key, and beside it: {title}.",
+        alt=say("weight_key_beside", title=title),
         below=[Caption(few)] if len(open_keys) > len(listed) else (),
         table=Table(
             {
@@ -271,17 +297,15 @@ def _allowed(look: Look, cell: ScoreCell) -> NDArray[np.bool_]:
 def _check_of_row(look: Look, cell: ScoreCell, edge: "EdgeValues") -> Check:
     total = edge.weights[cell.query] @ edge.written
     if look.has_output:
-        wrote, what = look.model.head_output(look.attention, cell.head), "what the head wrote there"
+        wrote, what = look.model.head_output(look.attention, cell.head), say("head_wrote")
     else:
-        wrote, what = look.attention.output[cell.head], "the head's output there"
+        wrote, what = look.attention.output[cell.head], say("head_output")
         wrote = wrote * (cell.head not in look.attention.ablated)
     wrote = wrote[cell.query]
     added, recorded = agreeing(*(float(np.linalg.norm(one)) for one in (total, wrote)))
     apart = float(np.abs(total - wrote).max())
     return Check(
-        f"Check: the edges of this row add up to a vector of length {added}; {what} "
-        f"has length {recorded}. The two vectors differ by at most {difference(apart)} in any of their "
-        "numbers.",
+        say("check_edges_row", added=added, what=what, recorded=recorded, apart=apart),
         apart,
     )
 

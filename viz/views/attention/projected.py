@@ -10,8 +10,8 @@ from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import part_bars
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference
 from viz.notation.numbers import number as written
+from viz.notation.words import sentences_of
 from viz.shell.panel import Check, Formula, Panel, Table, refusals
 from viz.state.look import Look
 from viz.views.attention.edges import cell_of
@@ -19,6 +19,8 @@ from viz.views.attention.edges import cell_of
 if TYPE_CHECKING:
     from model.analysis.attribution.head_maps import Side
     from model.analysis.attribution.score_parts import Projected
+
+say = sentences_of("attention.projected")
 
 SIDES: dict["Side", str] = {"query": "Query", "key": "Key", "value": "Value"}
 _LETTERS: dict["Side", str] = {"query": "q", "key": "k", "value": "v"}
@@ -65,10 +67,16 @@ def _look_for(look: Look, vector: "Projected", side: "Side", dimension: int, tok
     shared = heads // groups
     own = ""
     if side != "query" and shared > 1:
-        own = f" {shared} heads share this part of the matrix: {groups} heads of keys and values."
-    return (
-        f"Entry {dimension} of the {side} of {token} is a sum of {len(products)} products, x · W_"
-        f"{_LETTERS[side].upper()}: the {half} largest hold half of their total size.{own}"
+        own = say("heads_share_part", shared=shared, groups=groups)
+    return say(
+        "entry_sum_products",
+        dimension=dimension,
+        side=side,
+        token=token,
+        products=len(products),
+        upper=_LETTERS[side].upper(),
+        half=half,
+        own=own,
     )
 
 
@@ -103,14 +111,14 @@ def _formula(vector: "Projected", letter: str, token: int, dimension: int) -> st
 def _rest(vector: "Projected", side: "Side", dimension: int) -> str:
     """What follows the sum, and how far it is from the number that the model used."""
     recorded, after = float(vector.recorded[dimension]), float(vector.after[dimension])
-    compared = f"The model recorded **{written(recorded)}**; difference {difference(abs(after - recorded))}."
+    compared = say(
+        "model_recorded_difference", written=written(recorded), after=abs(after - recorded)
+    )
     steps = []
     if vector.normed:
-        steps += [
-            f"A norm of the {side} follows; what it divides by is read from the recorded {side}."
-        ]
+        steps += [say("norm_follows_divides", side=side)]
     if vector.turned:
-        steps += ["Rotary positions then rotate pairs of its entries."]
+        steps += [say("rotary_positions_rotate")]
     if not steps:
         return compared
     return f"{' '.join(steps)} This entry becomes {written(after)}. {compared}"
@@ -119,7 +127,6 @@ def _rest(vector: "Projected", side: "Side", dimension: int) -> str:
 def _check(vector: "Projected", side: "Side") -> Check:
     apart = float(np.abs(vector.after - vector.recorded).max())
     return Check(
-        f"Check: computed so, the {len(vector.bias)} entries of this {side} differ from the recorded ones "
-        f"by at most {difference(apart)}.",
+        say("check_computed_entries", bias=len(vector.bias), side=side, apart=apart),
         apart,
     )

@@ -23,7 +23,8 @@ from viz.notation.head_formulas import SCORE_PARTS
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import part_name
-from viz.notation.numbers import agreeing, difference, signed
+from viz.notation.numbers import agreeing, signed
+from viz.notation.words import sentences_of
 from viz.shell.panel import Check, Formula, Panel, Table, refusals
 from viz.state.look import Look, labels_of, loaded, traced
 from viz.state.session import change_view, current
@@ -33,7 +34,9 @@ from viz.views.attention.projected import sum_of_products
 if TYPE_CHECKING:
     from model.analysis.attribution.score_parts import ScoreParts
 
-SCORE, ABOVE, PRODUCTS = "The score", "Above its row's mean", "A sum of products"
+say = sentences_of("attention.why")
+
+SCORE, ABOVE, PRODUCTS = "The score", say("above_row_mean"), "A sum of products"
 BARS = 12  # pairs of parts that are drawn, and those with a way on
 TABLED = 200
 _WALK = "walk-of-scores"  # session state: what was read, and the cells before the chosen one
@@ -80,7 +83,7 @@ def why_this_score(look: Look) -> Panel:
         sum_ = _Sum(cell, parts, parts.above_mean, parts.recorded - mean, is_above=True)
     total, order = float(sum_.values.sum()), sum_.order
     added, recorded = agreeing(total, sum_.recorded)
-    lies = " lies above the mean of its row by" if sum_.is_above else " is"
+    lies = say("lies_above_mean") if sum_.is_above else " is"
     listed, rest = order[:BARS], order[BARS:]
     bars = {_pair(parts, pair): float(sum_.values[pair]) for pair in listed}
     if rest:
@@ -88,7 +91,7 @@ def why_this_score(look: Look) -> Panel:
     figure = part_bars(
         list(bars),
         list(bars.values()),
-        title="part of the query × part of the key: adds to the score",
+        title=say("part_query_part"),
     )
     figure.update_traces(STEADY).update_layout(CLICKED)
 
@@ -109,8 +112,14 @@ def why_this_score(look: Look) -> Panel:
             _why_parts_add_up(look),
         ],
         check=Check(
-            f"Check: all {sum_.values.size:,} parts add up to {added}; the model's own score{lies} "
-            f"{recorded}, a difference of {difference(abs(total - sum_.recorded))}.",
+            say(
+                "check_parts_add",
+                values=sum_.values.size,
+                added=added,
+                lies=lies,
+                recorded=recorded,
+                total=abs(total - sum_.recorded),
+            ),
             abs(total - sum_.recorded),
         ),
         table=Table(
@@ -146,17 +155,24 @@ def _what_adds_most(look: Look, sum_: _Sum) -> str:
     row, column = map(int, np.unravel_index(sum_.values.argmax(), sum_.values.shape))
     most = float(sum_.values[row, column])
     whole = (
-        f"the score lies {_number(abs(sum_.recorded))} {'above' if above else 'below'} the mean of its row"
+        say(
+            "score_lies_mean",
+            number=_number(abs(sum_.recorded)),
+            choice="above" if above else "below",
+        )
         if sum_.is_above
         else f"the score is {_number(sum_.recorded)}"
     )
     if most <= 0:
-        return f"No pair of parts raises it: {whole}."
+        return say("pair_parts_raises", whole=whole)
     queries, keys = ([plain(token_label(text)) for text in texts] for texts in look.labels)
-    return (
-        f"{whole[0].upper()}{whole[1:]}. The pair that adds most, **{_number(most)}**, is "
-        f"{_written(parts.query_parts[row], queries[cell.query])}, in the query, times "
-        f"{_written(parts.key_parts[column], keys[cell.key])}, in the key."
+    return say(
+        "pair_adds_most_query",
+        upper=whole[0].upper(),
+        whole=whole[1:],
+        number=_number(most),
+        written=_written(parts.query_parts[row], queries[cell.query]),
+        column_written=_written(parts.key_parts[column], keys[cell.key]),
     )
 
 
@@ -200,7 +216,7 @@ def _ways(look: Look, sum_: _Sum, listed: list[tuple[int, int]]) -> None:
                 f"{name} at {plain(labels[token])} →",
                 key=f"why-head-{number}",
                 type="tertiary",
-                help=f"Opens {name} where it wrote this part.",
+                help=say("opens_wrote_part", name=name),
                 on_click=_follow,
                 args=(look, cell, head, token),
             )
@@ -264,29 +280,22 @@ def _named(trace: Trace, cell: ScoreCell) -> str:
 
 
 def _why_parts_add_up(look: Look) -> str:
-    turned = (
-        " Rotary positions rotate each part of a query or key by the angles of its own token."
-        if look.attention.projection.turned
-        else ""
-    )
-    return (
-        "A token's vector is the sum of all that was written to its stream. Each norm on the way is "
-        f"linear once the {look.model.config.norm_law.taken} of this run are held fixed, and so are "
-        f"the maps to query and key. So each part of a query meets "
-        f"each part of a key on its own.{turned} {_after(look.attention)}"
+    turned = say("rotary_positions_rotate") if look.attention.projection.turned else ""
+    return say(
+        "token_vector_sum",
+        taken=look.model.config.norm_law.taken,
+        turned=turned,
+        after=_after(look.attention),
     )
 
 
 def _after(attention: Attention) -> str:
     """What becomes of the score, and what its row's mean is for."""
     later = [stage for stage in SCORE_STAGES if stage.is_in(attention)]
-    steps = ["multiplies the score by its scale", *(one.does(one.of(attention)) for one in later)]
-    of_row = "the row with the head's sink" if SINKS.is_in(attention) else "the row"
-    words = f"The model {', '.join(steps)} and takes the softmax of {of_row}."
+    steps = [say("multiplies_score_scale"), *(one.does(one.of(attention)) for one in later)]
+    of_row = say("row_head_sink") if SINKS.is_in(attention) else "the row"
+    words = say("model_takes_softmax", steps=", ".join(steps), of_row=of_row)
     for stage in STAGES:
         if stage.note and stage.is_in(attention):
             return f"{words} {stage.note}"
-    return (
-        f"{words} A number added to all scores of a row changes no weight: what raises a key above the "
-        "others is its score minus the row's mean."
-    )
+    return say("number_added_scores", words=words)

@@ -17,12 +17,14 @@ from model.code.script import lengths, model_script, printed, stem, weights_of
 from model.serving.engine import Request
 from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.shell.frame import PAGES
 from viz.state.link import to_link
 from viz.state.look import Look, loaded, traced
 from viz.state.navigation import leading_to
 from viz.state.session import carried_link, current
+
+say = sentences_of("code.views")
 
 STYLE = Path(__file__).with_name("listing.css")
 _COLOURED = re.compile(
@@ -48,7 +50,7 @@ def model_as_code(look: Look) -> None:
         listed = lines(look.model.config, weights, attention.place)
         off = _checked(look.request)
     except ValueError as refusal:
-        st.info(plain(f"{look.title} cannot be written as code: {str(refusal).rstrip('.')}."))
+        st.info(plain(say("cannot_written_code", look=look.title, rstrip=str(refusal).rstrip("."))))
         if weights is not None:  # for the scripts of single stages
             _offer_weights(look, weights)
         return
@@ -62,11 +64,8 @@ def model_as_code(look: Look) -> None:
         st.html(listing_html(listed, lengths(look.trace, attention.name), link))
     with side:
         _about(look, leads=link is not None)
-        logits = "" if look.trace.prediction is None else " and the last token's logits"
-        st.caption(
-            "Check: with the weights as the listing reads them, each layer's queries, keys and values"
-            f"{logits} differ from the model's own by at most {difference(off)} of the largest number."
-        )
+        logits = "" if look.trace.prediction is None else say("last_token_logits")
+        st.caption(say("check_weights_listing", logits=logits, off=off))
         with st.container(key="code-to-take"):
             _take_away(look, weights)
 
@@ -94,21 +93,10 @@ def _link() -> Callable[[CodeLine], str] | None:
 
 def _about(look: Look, *, leads: bool) -> None:
     """leads: whether lines lead to the pages with their numbers."""
-    led = (
-        "Such a line leads to the page that shows its numbers; point at it, and its block lights up in the "
-        "model above."
-        if leads
-        else "Point at such a line, and its block lights up in the model above."
-    )
-    st.markdown(
-        "**This is the whole open model in plain PyTorch**, written from its configuration. At the right "
-        "of a line that computes something stands the shape of its result for your sentence. "
-        f"{led}"
-    )
+    led = say("such_line_leads") if leads else say("point_such_line")
+    st.markdown(say("whole_open_model", led=led))
     if look.model.config.shape == "encoder-decoder":
-        st.caption(
-            "One function serves all three kinds of attention. Its shapes are those of the chosen layer."
-        )
+        st.caption(say("function_serves_three"))
 
 
 def _take_away(look: Look, weights: NamedWeights) -> None:
@@ -126,15 +114,12 @@ def _take_away(look: Look, weights: NamedWeights) -> None:
         )
         size = _offer_weights(look, weights)
     if size > DOWNLOADED:
-        st.caption(
-            f"The weights take {size / MEGABYTE:,.0f} MB, too much to download here. This command writes "
-            "both files:"
-        )
-        command = f"python -m model.code {shlex.quote(opened_model)} SENTENCE"
+        st.caption(say("weights_take_mb", size=size / MEGABYTE))
+        command = say("python_m_model_code", quote=shlex.quote(opened_model))
         st.code(command, language=None, wrap_lines=True)
-    st.markdown(f"In one folder, `python {name}.py` needs PyTorch only, and prints:")
+    st.markdown(say("folder_python_py", name=name))
     st.code(printed(look.model, look.trace), language=None)
-    opened = st.expander("The script, to copy", key="code-script", on_change="rerun")
+    opened = st.expander(say("script_copy"), key="code-script", on_change="rerun")
     if opened.open:
         opened.code(script, language="python")
 

@@ -27,6 +27,7 @@ from model.system.jobs import Jobs
 from model.system.settings import settings
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
+from viz.notation.words import sentences_of
 from viz.shell.background import Passes
 from viz.state.engine import engine, visitor
 from viz.state.look import Look, loaded
@@ -34,6 +35,8 @@ from viz.state.session import change_view, current
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("corpus.choice")
 
 
 MOST = 200_000  # bytes of a text
@@ -234,17 +237,21 @@ MINUTE = 60.0
 def own_text(look: Look) -> None:
     """A text of the visitor's, of which a profile is made: how long that takes, and the run; and the box for
     a folder on this computer, where its owner sits before it."""
-    dropped = ", or drop a small file" if settings().trace_files else ""
+    dropped = say("drop_small_file") if settings().trace_files else ""
     st.markdown(
-        f"Type or paste a text{dropped}: at most {MOST // 1000} kB. The open model, "
-        f"**{plain(look.title)}**, reads it in windows of at most {window_of(look.model)} tokens. "
-        "Nobody else sees your text or its profile, and nothing is written to disk."
+        say(
+            "type_paste_text",
+            dropped=dropped,
+            most=MOST // 1000,
+            look=look.title,
+            window_of=window_of(look.model),
+        )
     )
     st.text_area("Your text", key=TEXT, height=140, max_chars=MOST, persist_state="session")
     if settings().trace_files:
-        st.file_uploader("Or a file of text in UTF-8", ["txt", "md"], key=FILE, max_upload_size=1)
-    st.toggle("Each line is a text of its own", key=LINES)
-    st.button("How long will it take?", key="corpus-measure", on_click=_measure, args=(look,))
+        st.file_uploader(say("file_text_utf_8"), ["txt", "md"], key=FILE, max_upload_size=1)
+    st.toggle(say("line_text_own"), key=LINES)
+    st.button(say("long_take"), key="corpus-measure", on_click=_measure, args=(look,))
     if refusal := st.session_state.pop(REFUSAL, None):
         st.markdown(plain(refusal))
     plan: Plan | None = st.session_state.get(PLAN)
@@ -252,11 +259,8 @@ def own_text(look: Look) -> None:
         st.fragment(_run, run_every=EVERY if _is_under_way(plan) else None)(plan)
     if not settings().folders:  # somebody at this computer has them
         return
-    st.markdown(
-        "A longer text is for the command, which can share the work among processes or machines: "
-        f"`python -m {COMMAND} MODEL TEXT.txt -o FOLDER`"
-    )
-    st.text_input("Open a folder that the command has written", key=_TYPED, on_change=_take_folder)
+    st.markdown(say("longer_text_command", command=COMMAND))
+    st.text_input(say("open_folder_command"), key=_TYPED, on_change=_take_folder)
     if refused := st.session_state.pop(_REFUSED, None):
         st.markdown(plain(refused))
 
@@ -308,8 +312,7 @@ def _offer(plan: Plan, run: ProfileRun | None) -> None:
         st.markdown(plain(run.refusal))
     windows, tokens = counted(len(plan.windows), "window"), counted(plan.tokens, "token")
     st.markdown(
-        f"{windows}, {tokens}: **about {_time(plan.seconds)}**, measured on the first windows, as long as "
-        "nobody else uses this server."
+        say("about_measured_first", windows=windows, tokens=tokens, time=_time(plan.seconds))
     )
     st.button("Make the profile", type="primary", key="corpus-start", on_click=_start, args=(plan,))
 
@@ -320,7 +323,7 @@ def _progress(plan: Plan, run: ProfileRun) -> None:
     done, left = 0 if run.found is None else run.found.done, run.seconds_left
     said = f"{done} of {counted(len(plan.windows), 'window')}."
     if place := runs().place(run) or run.ahead:
-        said += f" In the queue: place {place}."
+        said += say("queue_place", place=place)
     elif left is not None:
         said += f" About {_time(left)} left."
     bar.progress(done / len(plan.windows), text=said)
@@ -333,11 +336,13 @@ def _ended(plan: Plan, run: ProfileRun) -> None:
     if found is None or title is None:
         return
     skipped = len(found.profile.about.skipped)
-    left_out = f" {counted(skipped, 'window')} could not be read." if skipped else ""
+    left_out = say("could_not_read", skipped=skipped) if skipped else ""
     if run.state == "done":
         st.markdown(f"Done: {counted(found.done, 'window')}.{left_out}")
     else:
-        st.markdown(f"Stopped: the profile is of {found.done} of {found.total} windows.{left_out}")
+        st.markdown(
+            say("stopped_profile_windows", done=found.done, total=found.total, left_out=left_out)
+        )
     if run.refusal:
         st.markdown(plain(run.refusal))
     with st.container(horizontal=True):
@@ -360,7 +365,7 @@ def _start(plan: Plan) -> None:
         runs().start(plan.key, ProfileRun(visitor()), work)
     except QueueFullError as error:
         many = "of your profiles" if error.own else "visitors"
-        st.session_state[REFUSAL] = f"Too many {many} are waiting. Try again in a few minutes."
+        st.session_state[REFUSAL] = say("too_many_waiting", many=many)
         return
     title = f"{plan.name} ({models.short_title(plan.model)})"
     others = {name: key for name, key in _own_runs().items() if name != title}

@@ -18,9 +18,10 @@ from model.trace.records import Attention
 from viz.elements.one_of import one_listed, one_of
 from viz.explorer.bundle import BUNDLED
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token, plain
+from viz.notation.markdown import plain
 from viz.notation.numbers import counted, led_by, signed
 from viz.notation.theme import QuantityName
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Panel, Part, Table
 from viz.state.look import Look, labels_of, loaded
 from viz.state.navigation import page_link
@@ -32,6 +33,8 @@ from viz.views.corpus.choice import OWN, Source, choose, own_text, sources
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = sentences_of("corpus.views")
 
 TITLES = {
     "weight": "Largest weight",
@@ -50,7 +53,7 @@ _examples_list = st.components.v2.component(
     css=_STYLE,
     js=_SCRIPT,
 )
-OTHERS = "This profile is of other weights than the model of this name has now."
+OTHERS = say("profile_other_weights")
 WeightCell = tuple[int, int]
 
 
@@ -65,30 +68,26 @@ class CorpusMeasure:
 
 
 MEASURES = (
-    CorpusMeasure(
-        "induction", "Induction", "the weight on what followed an earlier occurrence of the token"
-    ),
-    CorpusMeasure("previous", "Previous token", "the weight on the token before"),
-    CorpusMeasure("first", "First token", "the weight on the first token of the window"),
-    CorpusMeasure("same", "Same token", "the weight on other occurrences of the same token"),
-    CorpusMeasure("self", "Itself", "the weight on the token itself"),
-    CorpusMeasure("next", "Next token", "the weight on the token after"),
-    CorpusMeasure("punctuation", "Punctuation", "the weight on punctuation"),
-    CorpusMeasure("delimiter", "Special tokens", "the weight on special tokens and line breaks"),
-    CorpusMeasure("entropy", "Entropy", "the entropy of a row, in nats", "score"),
-    CorpusMeasure(
-        "distance", "Distance", "the distance from query to key by weight, in tokens", "score"
-    ),
+    CorpusMeasure("induction", "Induction", say("weight_followed_earlier")),
+    CorpusMeasure("previous", "Previous token", say("weight_token_before")),
+    CorpusMeasure("first", "First token", say("weight_first_token")),
+    CorpusMeasure("same", "Same token", say("weight_other_occurrences")),
+    CorpusMeasure("self", "Itself", say("weight_token_itself")),
+    CorpusMeasure("next", "Next token", say("weight_token_after")),
+    CorpusMeasure("punctuation", "Punctuation", say("weight_punctuation")),
+    CorpusMeasure("delimiter", "Special tokens", say("weight_special_tokens")),
+    CorpusMeasure("entropy", "Entropy", say("entropy_row_nats"), "score"),
+    CorpusMeasure("distance", "Distance", say("distance_query_key"), "score"),
     CorpusMeasure(
         "carried",
         "Carried",
-        "the sum of weight times the length of the value through W_O",
+        say("sum_weight_times"),
         "stream",
     ),
     CorpusMeasure(
         "effect",
         "Effect",
-        "the direct effect on the logit of the token that comes next",
+        say("direct_effect_logit"),
         "difference",
     ),
 )
@@ -109,25 +108,32 @@ def over_corpus(look: Look) -> Panel:
     leading, several = led_by([name_of(look, head) for head in heads], ranked, decimals=2)
     most = np.nanmax(values)
     about = profile.about
-    counts = (
-        f"{plain(source.text)}: {counted(profile.sums.windows, 'window')} of at most {about.window} "
-        f"tokens, {counted(profile.sums.tokens, 'token')}"
+    counts = say(
+        "most_tokens",
+        source=source.text,
+        windows=profile.sums.windows,
+        window=about.window,
+        tokens=profile.sums.tokens,
     )
     by = f", computed by {plain(', '.join(about.versions))}" if about.versions else ""
-    below: list[Part] = [
-        Caption(f"{counts}{by}. A head without a number had no row that could give it.")
-    ]
+    below: list[Part] = [Caption(say("head_without_number", counts=counts, by=by))]
     if not is_of(profile, look.model):
         below.insert(0, OTHERS)
     panel = Panel(
         f"corpus-{measure.name}",
-        look_for=f"Over {counted(profile.sums.tokens, 'token')}, {measure.meaning} is largest in {leading}: "
-        f"{most:.2f}{' each' if several else ''}.",
+        look_for=say(
+            "over_largest",
+            tokens=profile.sums.tokens,
+            meaning=measure.meaning,
+            leading=leading,
+            most=most,
+            choice=" each" if several else "",
+        ),
         chosen=f"{source.title}-{measure.name}-",
-        alt=f"{measure.title} of every head over the corpus; highest {most:.2f}.",
+        alt=say("every_head_over", measure=measure.title, most=most),
         below=[
             *below,
-            partial(page_link, "pages/all_heads.py", "Profile a text of yours →", show=OWN),
+            partial(page_link, "pages/all_heads.py", say("profile_text_yours"), show=OWN),
         ],
         table=Table(
             table_of(look, heads, {one.title: rows[one.name].to_numpy(float) for one in known})
@@ -150,7 +156,7 @@ def own_corpus(look: Look) -> Panel:
     """The heads, and beside them a text of the visitor's, of which a profile is made."""
     return replace(
         grid(look),
-        look_for="A profile counts what every head does over a whole text, and not on one sentence only.",
+        look_for=say("profile_counts_every"),
         beside=[partial(own_text, look)],
     )
 
@@ -181,7 +187,7 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
         typed = st.text_input(
             "Search",
             key="corpus-search",
-            placeholder="Search the examples for a token",
+            placeholder=say("search_examples_token"),
             label_visibility="collapsed",
             width=280,
         )
@@ -193,17 +199,16 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
         full = len(listed) == examples.SEARCHED
         many = f"the {len(listed)} largest weights" if full else str(len(listed) or "none")
         of = "all heads" if everywhere else name
-        title = f"Examples of {of} from or to “{token_label(wanted)}”: {many}"
+        title = say("examples", of=of, wanted=token_label(wanted), many=many)
         if not listed:
             rows = profile.sums.examples.rows
             mine = int((rows["head"] == profile.sums.heads.index(head)).sum())
             searched = (
-                f"the {len(rows):,} examples that the profile keeps."
+                say("examples_profile_keeps", rows=len(rows))
                 if everywhere
-                else f"the {mine} examples that the profile keeps of this head; “{ALL}” searches all "
-                f"{len(rows):,}."
+                else say("examples_profile_keeps_head", mine=mine, all=ALL, rows=len(rows))
             )
-            st.caption(f"{plain(title)}. The search goes through {searched}")
+            st.caption(say("search_goes_through", title=title, searched=searched))
             return
     else:
         chosen = profile.examples(head, criterion)
@@ -214,24 +219,18 @@ def _examples(source: Source, profile: Profile, head: Head) -> None:
             chance = examples.of_head(head, drawn)
     same = is_of(profile, model)
     if not same and model.config.shape == "encoder-decoder":
-        st.caption(f"{OTHERS} What it would write for these texts is not known.")
+        st.caption(say("write_texts_not", others=OTHERS))
         return
     at_once = examples.runs_at_once(len(listed) + len(chance), model, profile.about.window)
     runs = same and st.toggle(
-        "All arcs of each row",
+        say("arcs_row"),
         value=at_once,
         key=f"corpus-rows-{model.name}",
-        help="The model runs on each of these texts. Without that, only the example's own arc is known.",
+        help=say("model_runs_texts"),
     )
     block = examples.message(title, listed, model, chance=chance, runs=runs, opens=same)
     _examples_list(key="corpus-examples", data=block)
-    st.caption(
-        "An arc is as wide as its weight, from the query (blue) to what it attends to; the example's own key "
-        "is vermillion. Each example is from another window. The best alone mislead, so some by chance stand "
-        "below them."
-        if same
-        else f"{OTHERS} So only the example's own arc is known, and the explorer cannot show it."
-    )
+    st.caption(say("arc_wide_weight") if same else say("only_example_own", others=OTHERS))
 
 
 def is_of(profile: Profile, model: "Model") -> bool:
@@ -257,11 +256,16 @@ def beside_sentence(look: Look, profile: Profile, head: Head) -> str:
     entropy = max(0.0, -float((row * np.log(row)).sum()))
     smaller = percent(profile.percentile(head, weight))
     narrower = percent(profile.entropy_percentile(head, entropy))
-    return (
-        f"**In your sentence**, {which} of {head_label(head)} has the weight {weight:.2f} (query "
-        f"{bold_token(queries[query])} → key {bold_token(keys[key])}): larger than **{smaller}** of the "
-        f"weights that this head gives over the corpus. Its row has an entropy of {entropy:.2f} nats: more "
-        f"than {narrower} of this head's rows."
+    return say(
+        "sentence_weight_query",
+        which=which,
+        head_label=head_label(head),
+        weight=weight,
+        query_queries=queries[query],
+        key_keys=keys[key],
+        smaller=smaller,
+        entropy=entropy,
+        narrower=narrower,
     )
 
 

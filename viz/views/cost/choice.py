@@ -10,8 +10,11 @@ from model.analysis.cost.operations import Lengths, lengths_of
 from model.nn.config import TransformerConfig
 from model.worked.heads import LONG_WALK, SHORT_WALK
 from model.worked.notes import INTRODUCTION
+from viz.notation.words import sentences_of
 from viz.state import url
 from viz.state.look import Look
+
+say = sentences_of("cost.choice")
 
 SizeNumbers = tuple[int, ...]  # in the order of FIELDS
 _STATE, _PARAMETER, _LENGTH = "cost-sizes", "cost-numbers", "cost-length"
@@ -23,11 +26,7 @@ PAPER_CONFIG = TransformerConfig("encoder-decoder", 37_000, 512, 512, 8, encoder
                                  activation="relu", positions="sinusoidal",
                                  qkv_bias=False, output_bias=False)  # fmt: skip
 _WALK = TransformerConfig("decoder", 10_000, 512, 512, 8, decoder_layers=1, d_mlp=2_048)
-_WALK_NOTE = (
-    "{} gives batch, length, width and heads of one attention layer. The vocabulary of 10,000 is "
-    f"that of {INTRODUCTION.at('Final layer')}; the feed-forward layer is four times as wide as "
-    "the model."
-)
+_WALK_NOTE = say("gives_batch_length", final_layer=INTRODUCTION.at("Final layer"))
 
 
 @dataclass(frozen=True)
@@ -48,13 +47,11 @@ class ChosenSizes:
 
 
 PRESETS: dict[str, ChosenSizes] = {
-    "GPT-2 small": ChosenSizes(
-        GPT2_CONFIG, Lengths(1, 1_024), "The smallest model of Radford et al. 2019."
-    ),
-    "The base model of the 2017 paper": ChosenSizes(
+    "GPT-2 small": ChosenSizes(GPT2_CONFIG, Lengths(1, 1_024), say("smallest_model_radford")),
+    say("base_model_2017"): ChosenSizes(
         PAPER_CONFIG,
         Lengths(1, 64),
-        "Vaswani et al. 2017: six layers in each stack, one shared vocabulary of about 37,000.",
+        say("vaswani_et_al_2017"),
     ),
     "A walkthrough: batch 32, length 16": ChosenSizes(
         _WALK, Lengths(32, 16), _WALK_NOTE.format(LONG_WALK)
@@ -119,7 +116,7 @@ def choose_sizes(look: Look) -> tuple[ChosenSizes, bool]:
         bind="query-params",
         persist_state="session",
     )
-    note = f"Your sentence as {look.title} reads it."
+    note = say("sentence_reads", look=look.title)
     own = ChosenSizes(look.model.config, lengths_of(look.trace), note)
     preset = own if name == SENTENCE else PRESETS[name]
     given = preset.numbers
@@ -149,7 +146,7 @@ def choose_sizes(look: Look) -> tuple[ChosenSizes, bool]:
         url.say({}, {_PARAMETER})
         return preset, preset == own
     url.say({_PARAMETER: "-".join(map(str, numbers))}, {_PARAMETER})
-    return replace(_sizes(preset, numbers), note=f"These sizes differ from: {name}."), False
+    return replace(_sizes(preset, numbers), note=say("sizes_differ", name=name)), False
 
 
 def _whole(written: str, label: str, most: int) -> int:

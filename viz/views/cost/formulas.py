@@ -5,6 +5,9 @@ keys and values where they are fewer.
 """
 
 from model.nn.config import TransformerConfig
+from viz.notation.words import sentences_of
+
+say = sentences_of("cost.formulas")
 
 GROWTH = r"\text{cost}(n) = \underbrace{a\, n^2}_{\text{pairs}} + \underbrace{b\, n}_{\text{everything else}}, \qquad n^* = \frac{b}{a}"  # noqa: E501
 ATTENTION_SHAPES = (
@@ -113,22 +116,28 @@ def letters(config: TransformerConfig) -> str:
     said = []
     if config.experts:
         said.append(
-            f"E = {config.experts:,} experts, of which k = {config.experts_read:,} read each token, with "
-            f"dₑ = {config.d_expert:,} neurons each"
+            say(
+                "e_experts_k_read",
+                experts=config.experts,
+                experts_read=config.experts_read,
+                d_expert=config.d_expert,
+            )
         )
     if config.d_shared:
-        said.append(f"dₛ = {config.d_shared:,} neurons that read every token")
+        said.append(say("neurons_read_every", d_shared=config.d_shared))
     if config.dense_layers:
-        said.append(
-            f"the first layers ({config.dense_layers:,}) have d_ff = {config.d_mlp:,} instead"
-        )
+        said.append(say("first_layers_ff", dense_layers=config.dense_layers, d_mlp=config.d_mlp))
     if config.key_latent:
         said.append(
-            f"keys and values are made of a latent vector of r = {config.key_latent:,} numbers, and of a key "
-            f"of d_R = {config.turned_key:,} that all heads share; a value has d_v = {config.value_width:,}"
+            say(
+                "keys_values_made",
+                key_latent=config.key_latent,
+                turned_key=config.turned_key,
+                value_width=config.value_width,
+            )
         )
     if config.query_latent:
-        said.append(f"queries are made of one of r_Q = {config.query_latent:,}")
+        said.append(say("queries_made_r_q", query_latent=config.query_latent))
     return "; ".join(said) and f"Here {'; '.join(said)}."
 
 

@@ -38,13 +38,15 @@ from viz.figures.bars import Amount, amounts, percent
 from viz.figures.curves import LINEAR, GrowthLine, Timed, growth_lines, time_lines
 from viz.figures.diagrams import to_scale
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted, difference
 from viz.notation.theme import FEED_FORWARD, KEY, MASKED, OUTPUT, QUERY, STREAM, WEIGHT
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, draw_panel, refusals
 from viz.state.engine import engine
 from viz.state.look import Look
 from viz.views.cost import formulas
 from viz.views.cost.choice import ChosenSizes, choose_sizes, resized
+
+say = sentences_of("cost.views")
 
 BYTES = {"memory": 4, "memory in float16": 2}  # of a number
 OPERATIONS, PARAMETERS, TIME = "operations", "parameters", "time"
@@ -104,19 +106,10 @@ def _draw_in_turn(panels: list[Panel]) -> None:
 def _compared(length: int, width: int, heads: int) -> str:
     """Which holds more numbers, and from which length on it is the tables."""
     tables, vectors = heads * length**2, length * width
-    words = (
-        f"In one layer the vectors of {counted(length, 'token')} hold {vectors:,} numbers, the attention "
-        f"weights of {counted(heads, 'head')} {tables:,}"
-    )
+    words = say("layer_vectors_hold", length=length, vectors=vectors, heads=heads, tables=tables)
     if tables > vectors:
-        return (
-            f"{words}, **{tables / vectors:,.1f} times** as many. Twice the length doubles the vectors and "
-            "makes four times as many attention weights."
-        )
-    return (
-        f"{words}. Move the length: from **{width // heads + 1} tokens** on the attention weights hold more: "
-        "they grow with n², the vectors with n."
-    )
+        return say("times_many_twice", words=words, tables=tables / vectors)
+    return say("move_length_tokens", words=words, width=width // heads + 1)
 
 
 def _named(sizes: ChosenSizes) -> str:
@@ -189,13 +182,18 @@ def _check(look: Look, rows: CostRows) -> Check:
     words = len(look.request.text.split())
     typed = sum(not token.special for token in look.trace.tokens)
     added = len(look.trace.tokens) - typed
-    special = f" The model adds {added} special ones: {added + typed:,} in all."
+    special = say("model_adds_special", added=added, typed_added=added + typed)
     return Check(
         plain(
-            f"Check: {sum(agree)} of {len(agree)} shapes recorded in this run, in the first layer of each "
-            "stack, match the formula, apart from the batch axis; a dash means a view of another array, or "
-            f"one that was not kept. Your text has {counted(words, 'word')} and {counted(typed, 'token')}: "
-            f"{words / max(typed, 1):.2f} words per token." + special * bool(added)
+            say(
+                "check_shapes_recorded",
+                agree=sum(agree),
+                agree_2=len(agree),
+                words=words,
+                typed=typed,
+                typed_words=words / max(typed, 1),
+            )
+            + special * bool(added)
         ),
         f"{sum(agree)} of {len(agree)} recorded shapes",
     )
@@ -239,29 +237,33 @@ def _parameters(look: Look, sizes: ChosenSizes, *, own: bool) -> CostMeasure:
     ]
     if config.experts:
         unread = sum(parameter_parts(config).values()) - parameters_read(config)
-        beside.insert(0, partial(st.metric, "Of these, a token meets", f"{total - unread:,}"))
+        beside.insert(0, partial(st.metric, say("token_meets"), f"{total - unread:,}"))
     if runs:
         tensors = look.model.parameter_count
-        not_listed = " It lies in parts that this page does not count." * (tensors != total)
+        not_listed = say("lies_parts_page") * (tensors != total)
         beside.append(
             Caption(
-                f"Check: counted over the model's own tensors: {tensors:,}. "
-                f"Difference: {tensors - total:,}.{not_listed}"
+                say(
+                    "check_counted_over",
+                    tensors=tensors,
+                    total_tensors=tensors - total,
+                    not_listed=not_listed,
+                )
             )
         )
     beside.append(Caption(" ".join(what_adds(config))))
     if config.decoder_layers:
         variants = {
-            "with an output matrix of its own and no biases of Q, K and V": (False, False),
-            "with a tied one and no biases": (True, False),
-            "with a tied one and biases": (True, True),
+            say("output_matrix_own"): (False, False),
+            say("tied_biases"): (True, False),
+            say("tied_biases_2"): (True, True),
         }
         said = [
             f"{sum(parameter_parts(replace(config, tied=tied, qkv_bias=biases)).values()):,} {name}"
             for name, (tied, biases) in variants.items()
         ]
         beside.append(Caption(f"These sizes have {'; '.join(said)}."))
-    line = GrowthLine("parameters: the same at every length", MASKED, constant=total)
+    line = GrowthLine(say("parameters_same_every"), MASKED, constant=total)
     grows = growth_lines([line], length=sizes.lengths.tokens, unit="parameters")
     return CostMeasure(
         ("All parameters", f"{total:,}"), beside, Panel("cost-growth", picture=grows)
@@ -272,22 +274,16 @@ def what_adds(config: TransformerConfig) -> list[str]:
     """Which of the sizes besides width and layers change the number of parameters, in sentences."""
     none, others = ["Dropout"], []
     if config.head_size:
-        others.append("Each further head adds its own rows and columns to the projections.")
+        others.append(say("further_head_adds"))
     elif config.groups_keys:
         shared = config.key_head_count
         others.append(
-            f"More heads leave W_Q and W_O as they are and make W_K and W_V smaller: their {shared} "
-            "heads get narrower."
-            if shared > 1
-            else "More heads make W_K and W_V smaller: their one head gets narrower."
+            say("more_heads_leave", shared=shared) if shared > 1 else say("more_heads_make")
         )
     else:
         none.append("heads")
     if config.has_position_table:
-        others.append(
-            f"Up to {config.n_ctx:,} tokens the length adds no parameters; each further position "
-            f"adds a row of {config.d_model:,} to the table of positions."
-        )
+        others.append(say("up_tokens_length", n_ctx=config.n_ctx, d_model=config.d_model))
     else:
         none.append("length")
     listed = ", ".join(none[:-1]) + " and " + none[-1] if len(none) > 1 else none[0]
@@ -333,12 +329,10 @@ def _memory(sizes: ChosenSizes, width: int) -> CostMeasure:
         short: list(amount.values()),
     }
     words = (
-        "Counted as if every result of a pass were kept, as in training; a fused kernel never stores the "
-        "matrices."
-        + " The cache is what is kept while a text is written." * bool(needed.cache)
-        + " An encoder generates no text, so it keeps no cache." * (not needed.cache)
-        + " Q and K are counted once, not again after the rotary rotation."
-        * bool(config.turns_positions)
+        say("counted_every_result")
+        + say("cache_kept_while") * bool(needed.cache)
+        + say("encoder_generates_text") * (not needed.cache)
+        + say("q_k_counted_once") * bool(config.turns_positions)
     )
     batch = sizes.lengths.batch
     parts = growth(partial(total_results, config), batch)
@@ -353,7 +347,7 @@ def _memory(sizes: ChosenSizes, width: int) -> CostMeasure:
     total = width * (needed.matrices + needed.activations + needed.weights)
     size, name = fitting(total, MEMORY_UNITS)
     return CostMeasure(
-        ("One pass, every result kept", f"{total / size:,.2f} {name}"),
+        (say("pass_every_result"), f"{total / size:,.2f} {name}"),
         [
             _amounts("cost-memory", bars, columns),
             Formula(formulas.memory(config)),
@@ -372,12 +366,8 @@ def _grown(lines: list[GrowthLine], sizes: ChosenSizes, unit: str, crossing: flo
         line.name: [f"{value:,.0f}" for value in line.at(lengths)] for line in lines
     }
     pair = sizes.config.shape == "encoder-decoder"
-    equal = (
-        f"Up to {int(crossing):,} tokens the part that grows with n costs more, beyond that the pairs do."
-        if crossing
-        else ""
-    )
-    both = "Text and target are equally long here." * pair
+    equal = say("up_tokens_part_grows", crossing=int(crossing)) if crossing else ""
+    both = say("text_target_equally") * pair
     words = [Caption(" ".join(filter(None, (equal, both))))] if equal or pair else []
     return Panel("cost-growth", picture=figure, below=words, table=Table(columns, decimals=0))
 
@@ -429,7 +419,7 @@ def _operations(sizes: ChosenSizes) -> CostMeasure:
         GrowthLine("pairs of tokens: n²", WEIGHT, grown.quadratic),
         GrowthLine("everything else: n", LINEAR, 0, grown.linear),
     ]
-    masked = " The masked half of a causal pass is counted." * config.masks_future
+    masked = say("masked_half_causal") * config.masks_future
     return CostMeasure(
         ("One pass", f"{total / unit:,.2f} {short}"),
         [
@@ -437,10 +427,13 @@ def _operations(sizes: ChosenSizes) -> CostMeasure:
             Formula(formulas.operations(config)),
             *_letters(config),
             Caption(
-                f"{total / tokens / 1e6:,.2f} MFLOP per token. A product and its addition count as two "
-                "operations, the scaling as one and a softmax as five per score; the formula counts only the "
-                "products. Norms, activations, sums and look-ups are left out: they grow with n alone."
-                f"{masked} a = {grown.quadratic:,} for n², b = {grown.linear:,} for n."
+                say(
+                    "mflop_per_token",
+                    total=total / tokens / 1000000.0,
+                    masked=masked,
+                    quadratic=grown.quadratic,
+                    linear=grown.linear,
+                )
             ),
         ],
         _grown(lines, sizes, "operations", grown.crossing),
@@ -449,7 +442,7 @@ def _operations(sizes: ChosenSizes) -> CostMeasure:
 
 # Time: measured on this machine, or said to be not measured.
 
-FUSED, STEPS = "fused kernel", "step by step, all kept"
+FUSED, STEPS = "fused kernel", say("step_step_kept")
 _AGAIN = "cost-measured-again"  # session state: how often it was measured anew
 
 
@@ -475,21 +468,25 @@ def _time(sizes: ChosenSizes) -> CostMeasure:
     table = {
         "length": lengths,
         "fused, ms": [1_000 * seconds for seconds in fused],
-        "step by step, ms": [1_000 * seconds for seconds in steps],
+        say("step_step_ms"): [1_000 * seconds for seconds in steps],
     }
     figure = time_lines(
         (Timed(STEPS, lengths, steps, QUERY), Timed(FUSED, lengths, fused, WEIGHT)),
-        Timed("by operations alone, scaled to match at the end", lengths, expected, LINEAR),
+        Timed(say("operations_alone_scaled"), lengths, expected, LINEAR),
     )
     return CostMeasure(
-        (f"Fused kernel, {last:,} tokens, measured", _milliseconds(fused[-1])),
+        (say("fused_kernel_tokens", last=last), _milliseconds(fused[-1])),
         [
             _amounts("cost-time", bars, table),
             Caption(
-                f"One attention layer of width {width:,} with {counted(heads, 'head')}, one sequence, "
-                f"measured from {lengths[0]} to {last:,} tokens."
-                + f" At n = {asked:,} nothing was measured."
-                * (asked > last)
+                say(
+                    "attention_layer_width",
+                    width=width,
+                    heads=heads,
+                    first_lengths=lengths[0],
+                    last=last,
+                )
+                + say("n_nothing_measured", asked=asked) * (asked > last)
             ),
             _where(times),
             partial(st.button, "Measure again", "cost-measure-again", on_click=_measure_again),
@@ -511,9 +508,13 @@ def _milliseconds(seconds: float) -> str:
 def _where(measurement: Measurement | HeadsMeasurement) -> Caption:
     return Caption(
         plain(
-            f"Measured on {measurement.machine}, {measurement.threads} threads: each time is the fastest of "
-            f"{FEWEST} to {REPEATS} runs, because other work on the machine can only slow a run down. The "
-            "result is kept until somebody measures again."
+            say(
+                "measured_threads_time",
+                machine=measurement.machine,
+                threads=measurement.threads,
+                fewest=FEWEST,
+                repeats=REPEATS,
+            )
         )
     )
 
@@ -524,21 +525,25 @@ def _loop(sizes: ChosenSizes) -> None:
     asked = "cost-looped"
     if st.session_state.get(asked) != chosen:
         st.button(
-            "Time a loop over the heads too",
+            say("time_loop_over_heads"),
             "cost-loop",
             on_click=partial(st.session_state.__setitem__, asked, chosen),
         )
         return
     with st.spinner("Measuring", show_time=True), refusals():
         times = measured_heads(*chosen, turn=engine().turn)
-    ways = (("all heads at once", times.one_shot), ("a loop over heads", times.loop))
+    ways = ((say("heads_once"), times.one_shot), ("a loop over heads", times.loop))
     bars = [
         Amount(name, 1_000 * seconds, _milliseconds(seconds), colour)
         for (name, seconds), colour in zip(ways, (WEIGHT, QUERY), strict=True)
     ]
     words = Caption(
-        f"On {counted(chosen[2], 'token')} the loop takes {times.loop / times.one_shot:,.1f} times as long "
-        f"for {counted(chosen[1], 'head')}. Both give the same result: the largest difference is "
-        f"{difference(times.difference)}."
+        say(
+            "loop_takes_times",
+            chosen=chosen[2],
+            loop=times.loop / times.one_shot,
+            chosen_2=chosen[1],
+            difference=times.difference,
+        )
     )
     draw_panel(Panel("cost-ways", picture=amounts(bars), below=[words, _where(times)]))

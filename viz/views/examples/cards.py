@@ -10,8 +10,11 @@ from model.loading.registry import models
 from model.nn.config import Shape
 from model.serving.engine import Request
 from viz.figures.svg import rows_of
+from viz.notation.words import sentences_of
 from viz.state.look import loaded, traced
 from viz.state.presets import EXAMPLES, SentenceExample, view_of
+
+say = sentences_of("examples.cards")
 
 
 def offered() -> list[SentenceExample]:
@@ -21,11 +24,11 @@ def offered() -> list[SentenceExample]:
 
 SENTENCES: dict[Shape, tuple[str, ...]] = {
     "decoder": (
-        "river stone garden river stone garden river stone",
-        "She opened the door and walked into the cold night",
+        say("river_stone_garden"),
+        say("she_opened_door"),
     ),
-    "encoder": ("The bank of the river was steep; the bank in town was closed",),
-    "encoder-decoder": ("The black cat sleeps",),
+    "encoder": (say("bank_river_steep"),),
+    "encoder-decoder": (say("black_cat_sleeps"),),
 }
 
 

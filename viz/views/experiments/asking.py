@@ -8,6 +8,7 @@ import streamlit as st
 
 from model.trace.unproven import NotShownError
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell.panel import Panel, PanelView, Part, below_controls
 from viz.state.link import to_link
 from viz.state.look import Look
@@ -15,6 +16,8 @@ from viz.state.navigation import HOME, html_link
 from viz.views.experiments.examples import seen, seen_in
 from viz.views.experiments.experiments import FILE, STYLE, Experiment
 from viz.views.experiments.guesses import QUESTIONS, TrialResult
+
+say = sentences_of("experiments.asking")
 
 ALL = "All"  # all cards, as links say it
 
@@ -41,8 +44,7 @@ def asked(one: Experiment, look: Look) -> Panel:
         run = seen_in(one.example)
         with below_controls():
             st.markdown(
-                f"{plain(str(refusal))} **On the example:** {plain(run.title)} reads "
-                f"“{plain(run.request.text)}”."
+                say("example_reads", refusal=str(refusal), run=run.title, request=run.request.text)
             )
         trial = ask(run, answered)
     if guess is None or trial.verdict is None:
@@ -51,7 +53,7 @@ def asked(one: Experiment, look: Look) -> Panel:
     beside: list[Part] = [trial.verdict.words]
     if trial.change.changes:
         changed = to_link(replace(run.view, show="", intervention=trial.change))
-        link = html_link(HOME, "Explore the model with this change →", changed)
+        link = html_link(HOME, say("explore_model_change"), changed)
         beside.append(partial(st.html, f'<p class="onward">{link}</p>'))
     return replace(trial.panel, beside=[*beside, *trial.panel.beside])
 

@@ -12,19 +12,22 @@ from model.training.claims import ACCURACY, CLAIMS, REPEATED, Claim, Runs
 from viz.figures.curves import Seeds, first_drawn, seed_curves
 from viz.notation.markdown import plain
 from viz.notation.theme import CURVES
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Panel, Table
 from viz.shell.pictures import without_sentence
 
+say = sentences_of("experiments.claims")
+
 CLAIM = "claim"  # of the choice, and of the link's parameter
-COMMAND = "python -m tools.training experiments"
+COMMAND = say("python_m_tools_training")
 MEASURES = {
-    claims.LOSS: "loss on held-out rows, nats per token",
-    ACCURACY: "share of the second half of lists that is predicted",
+    claims.LOSS: say("loss_held_out_rows"),
+    ACCURACY: say("share_second_half"),
 }
 VERDICTS = {
-    "supported": "These runs support the claim: in every seed the claimed order held.",
-    "in part": "These runs support the claim only in part, as the table says.",
-    "contradicted": "These runs contradict the claim: in no seed did the claimed order hold.",
+    "supported": say("runs_support_claim"),
+    "in part": say("runs_support_claim_only"),
+    "contradicted": say("runs_contradict_claim"),
 }
 
 
@@ -48,27 +51,29 @@ def tried() -> Panel:
     found = claims.verdict(claim, runs)
     return Panel(
         f"claim-{claim.title}",
-        look_for=f"A line is the mean of {len(claims.SEEDS)} seeds; its band reaches from the lowest to "
-        f"the highest seed. {_dashes(claim)}{_begins(drawn)}",
+        look_for=say(
+            "line_mean_seeds", seeds=len(claims.SEEDS), dashes=_dashes(claim), begins=_begins(drawn)
+        ),
         picture=seed_curves(
-            drawn, measure="loss, nats per token" if claim.beside else MEASURES[claim.measure]
+            drawn, measure=say("loss_nats_per_token") if claim.beside else MEASURES[claim.measure]
         ),
         beside=[
             f"**The claim.** {plain(claim.words)}",
             partial(st.html, f'<p class="verdict"><b class="moved">{found.capitalize()}</b></p>'),
             VERDICTS[found],
-            f"What they do not show: {plain(claim.limits)}",
+            say("not_show", limits=claim.limits),
         ],
         below=[
             partial(
                 st.table, pd.DataFrame(measured(claim, runs, by_processor)).set_index("variant")
             ),
             Caption(
-                f"{drawn[0].steps[-1]} steps each. Sizes and rates were chosen after trials with one seed at "
-                "other settings. Processors round in different ways, and some runs magnify that. To show how "
-                f"much, seed {REPEATED} was also trained without AVX instructions and with AVX-512. In the "
-                f"repository `{COMMAND}` makes all runs anew, in about 20 minutes on a free core; with "
-                "`ATEN_CPU_CAPABILITY=default` before it and `--resume` after it, those without AVX."
+                say(
+                    "steps_sizes_rates",
+                    last_steps=drawn[0].steps[-1],
+                    repeated=REPEATED,
+                    command=COMMAND,
+                )
             ),
         ],
         table=Table(columns),
@@ -81,15 +86,15 @@ def measured(claim: Claim, runs: Runs, by_processor: Runs) -> list[dict[str, str
     for name, variant in claim.variants.items():
         end = claims.ending(claim, name, runs)
         low, high = end.spread
-        row = {"variant": plain(name), "at the last step": f"{end.mean:.3f}"}
+        row = {"variant": plain(name), say("last_step"): f"{end.mean:.3f}"}
         row["seeds"] = f"{low:.3f} to {high:.3f}"
         low, high = claims.ending(claim, name, by_processor).spread
         row[f"seed {REPEATED}, by processor"] = f"{low:.3f} to {high:.3f}"
         if claim.beside:
             own = claims.ending(claim, name, runs, claim.beside).mean
-            row["on the rows it learned from"] = f"{own:.3f}"
+            row[say("rows_learned")] = f"{own:.3f}"
         row["claimed order"] = plain("; ".join(_compared(claim, name, runs, by_processor)) or "–")
-        row["numbers that are learned"] = f"{claims.parameters(runs, variant):,}"
+        row[say("numbers_learned")] = f"{claims.parameters(runs, variant):,}"
         rows.append(row)
     return rows
 
@@ -102,9 +107,14 @@ def _compared(claim: Claim, name: str, runs: Runs, by_processor: Runs) -> Iterat
         if pair[0] == name:
             won = claims.wins(claim, pair, runs)
             also = claims.wins(claim, pair, by_processor)
-            yield (
-                f"ended {how} than “{pair[1]}” in {won} of {len(claims.SEEDS)} seeds "
-                f"and on {also} of {processors} processors"
+            yield say(
+                "ended_seeds_processors",
+                how=how,
+                pair=pair[1],
+                won=won,
+                seeds=len(claims.SEEDS),
+                also=also,
+                processors=processors,
             )
 
 
@@ -124,7 +134,7 @@ def _begins(drawn: list[Seeds]) -> str:
     if not begin:
         return ""
     step = drawn[0].steps[begin]
-    return f"The picture begins at step {step}; earlier numbers are in “The numbers as a table”."
+    return say("picture_begins_step", step=step)
 
 
 def _in_pairs(claim: Claim) -> bool:
@@ -148,9 +158,5 @@ def _looks(claim: Claim) -> dict[str, tuple[str, str]]:
 
 def _dashes(claim: Claim) -> str:
     if claim.beside:
-        return "Solid: the loss on held-out rows; dashed: on the rows it learns from. "
-    return (
-        "Solid: what should be better; dashed: what it is compared with. "
-        if _in_pairs(claim)
-        else ""
-    )
+        return say("solid_loss_held")
+    return say("solid_should_better") if _in_pairs(claim) else ""

@@ -33,14 +33,17 @@ from viz.elements.one_of import one_of
 from viz.figures.cells import after_dropout
 from viz.figures.heatmap import Axis, fitted_scale, heatmap
 from viz.notation.labels import numbered_labels
-from viz.notation.markdown import bold_token, plain
+from viz.notation.markdown import plain
 from viz.notation.numbers import signed
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
 from viz.state.look import Look, labels_of, loaded, traced
 from viz.views.feed_forward import formulas
 from viz.views.feed_forward.neurons import SHOWN, choose_neurons, choose_sublayer, tokens_of
+
+say = sentences_of("experiments.dropout")
 
 EMBEDDING, WEIGHTS, OUTPUT, ACTIVATIONS = (
     "Embedding",
@@ -51,9 +54,7 @@ EMBEDDING, WEIGHTS, OUTPUT, ACTIVATIONS = (
 BEFORE, MASK, AFTER = "Before", "Mask", "After"
 _SEED = "dropout-seed"  # session state
 DRAWN = 4_000_000  # values, in all the draws that a mean is taken over
-_DERIVED = Caption(
-    "Derived from the recorded values: the model itself ran in evaluation, where dropout is off."
-)
+_DERIVED = Caption(say("derived_recorded_values"))
 
 
 class Draw(NamedTuple):
@@ -84,7 +85,7 @@ def _on_embedding(look: Look, draw: Draw) -> Panel:
     """The sum of token and position, as the first layer reads it."""
     values = look.trace.residual[look.trace.source][0]
     tokens = [token.text for token in look.trace.tokens]
-    where = "before the first layer"
+    where = say("before_first_layer")
     return _vectors(values, partial(of_embedding, values), tokens, "dimension", draw, where)
 
 
@@ -112,7 +113,7 @@ def _vectors(
     tokens: list[str],
     unit: str,
     draw: Draw,
-    where: str = "after this sub-layer",
+    where: str = say("after_sub_layer"),
 ) -> Panel:
     """The columns with the largest values, one of them in numbers.
 
@@ -133,12 +134,12 @@ def _vectors(
         beside=[
             *means,
             Formula(formulas.DROPOUT),
-            f"{unit.title()} {listed[0]} on token {peak}, if it is kept:",
+            say("token_kept", title=unit.title(), first_listed=listed[0], peak=peak),
             Formula(formulas.kept_in_numbers(float(values[peak, listed[0]]), draw.rate)),
             _effect(effect(after), tokens, where),
         ],
         below=[
-            Caption(f"The table names every {unit}; a narrow picture names every second one."),
+            Caption(say("table_names_every", unit=unit)),
             _DERIVED,
         ],
         table=Table(
@@ -152,7 +153,7 @@ def _strongest(
 ) -> go.Figure:
     """The columns with the largest values, as `_vectors` has them."""
     listed = strongest(values, SHOWN)
-    name = f"the {len(listed)} of {values.shape[1]:,} {unit}s with the largest values"
+    name = say("largest_values", listed=len(listed), values=values.shape[1], unit=unit)
     rows, columns = Axis("token", tokens), Axis(name, [str(n) for n in listed], tokens=False)
     limit = float(np.abs(values[:, listed]).max()) / (1 - draw.rate) or 1.0
     kept = after.kept[:, listed]
@@ -204,13 +205,13 @@ def _on_weights(look: Look, draw: Draw) -> Panel:
         beside=[
             Formula(formulas.DROPOUT),
             *means,
-            _effect(effect, queries, "after this sub-layer"),
+            _effect(effect, queries, say("after_sub_layer")),
         ],
         below=[_DERIVED],
         table=Table(
             {"token": numbered_labels(queries)}
             | (cells if len(keys) <= TABLED else {})
-            | {"sum of the row": sums}
+            | {say("sum_row"): sums}
         ),
     )
 
@@ -218,11 +219,13 @@ def _on_weights(look: Look, draw: Draw) -> Panel:
 def _row_sums(attention: Attention, sums: Array, draw: Draw) -> str:
     """What becomes of the sum of a row of weights."""
     if draw.rate == 0:
-        return "Nothing changes: dropout is off with p = 0 and in evaluation."
-    return (
-        f"On average only. A row of weights sums to 1{' with its sink' * (attention.sinks is not None)}; in "
-        f"this draw the sums run from **{sums.min():.2f}** to **{sums.max():.2f}**. Crossed weights became "
-        f"0, the others were divided by {1 - draw.rate:.2g}."
+        return say("nothing_changes_dropout")
+    return say(
+        "average_only_row",
+        value=" with its sink" * (attention.sinks is not None),
+        least_sums=sums.min(),
+        most_sums=sums.max(),
+        draw_value=1 - draw.rate,
     )
 
 
@@ -238,11 +241,14 @@ def _effect(effect: Effect, tokens: list[str], where: str) -> str:
     """How far a draw moves the stream."""
     shares = effect.shares
     most = int(shares.argmax())
-    farthest = f" on average, most at token {most} {bold_token(tokens[most])}: {shares[most]:.1%}"
-    return (
-        f"**What it changes.** The stream {where} moves by **{shares.mean():.1%}** of its length"
-        f"{farthest * (len(tokens) > 1)}. Computed from "
-        "the recorded values and the model's own weights, with dropout at this place only."
+    farthest = say(
+        "average_most_token", most=most, most_tokens=tokens[most], most_shares=shares[most]
+    )
+    return say(
+        "changes_stream_moves",
+        where=where,
+        mean_shares=shares.mean(),
+        farthest=farthest * (len(tokens) > 1),
     )
 
 
@@ -250,18 +256,16 @@ def _training_pass(look: Look, seed: int) -> Part:
     """What a real pass in training mode changes, where the model was made with dropout."""
     config = look.model.config
     if not drops_in_training(config):
-        return Caption(
-            f"{plain(look.title)} has no dropout in its config, so its own pass in training mode is "
-            "the same as this one."
-        )
+        return Caption(say("dropout_config_own", look=look.title))
     try:
         moved = _moved(look.request, seed)
     except ValueError as refusal:
         return Caption(plain(str(refusal)))
-    return (
-        "**A real pass in training mode.** With this seed and the dropout of the model's config, "
-        f"p = {config.dropout:g} on embeddings and sub-layers and p = {config.attention_dropout:g} on "
-        f"weights, the last layer's state moves by **{moved:.1%}** of its length on average."
+    return say(
+        "real_pass_training",
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        moved=moved,
     )
 
 
@@ -278,7 +282,7 @@ def _what_happened(
 ) -> tuple[str, list[Part]]:
     """What to look for, and shares and means over all values that are allowed."""
     if rate == 0:
-        return "Nothing changes: dropout is off with p = 0 and in evaluation.", []
+        return say("nothing_changes_dropout"), []
     draws = int(np.clip(DRAWN // before.size, 4, 40))
     values = before[allowed]
     was, now, over_draws = (
@@ -289,10 +293,15 @@ def _what_happened(
             mean_over_draws(values, rate, draws),
         )
     )
-    words = "Crossed values became 0. The others grew, so that on average over many draws nothing changes."
-    shares = (
-        f"{(~after.kept[allowed]).mean():.1%} of all {values.size:,} values became 0; the others "
-        f"were divided by {1 - rate:.2g}. The mean was {was} and is {now} in this draw; over "
-        f"{draws} draws it is {over_draws}."
+    words = say("crossed_values_became")
+    shares = say(
+        "values_became_0",
+        mean_value=(~after.kept[allowed]).mean(),
+        values=values.size,
+        value=1 - rate,
+        was=was,
+        now=now,
+        draws=draws,
+        over_draws=over_draws,
     )
     return words, [Caption(shares)]

@@ -7,11 +7,14 @@ import streamlit as st
 from viz.elements.one_of import one_of
 from viz.figures.curves import gradient_by_depth
 from viz.notation.numbers import power_of_ten
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.shell.pictures import without_sentence
 
 if TYPE_CHECKING:
     from model.analysis.stream.deep_stack import Norms
+
+say = sentences_of("experiments.gradient")
 
 CHAIN = (
     r"\begin{aligned}"
@@ -22,18 +25,9 @@ CHAIN = (
 _SEED = "gradient-seed"  # session state
 NORMS: dict["Norms", str] = {"none": "none", "pre": "pre-norm", "post": "post-norm"}
 _NORMS_DO: dict["Norms", str] = {
-    "none": (
-        "Without shortcuts the gradient passes every sub-layer and loses a little in each, "
-        "until nearly nothing is left. With shortcuts it does not vanish, but without norms it "
-        "grows, as the stream does. Choose pre-norm to see how norms prevent this."
-    ),
-    "pre": "Norms rescale what each sub-layer reads, so the gradient neither vanishes nor explodes. "
-    "With shortcuts it keeps its size almost to the first block, and grows a little there.",
-    "post": (
-        "Here the norm stands on the shortcut too and rescales the gradient at every "
-        "sub-layer. With norms in this position, shortcuts make less difference to the size of "
-        "the gradient."
-    ),
+    "none": say("without_shortcuts_gradient"),
+    "pre": say("norms_rescale_sub"),
+    "post": say("norm_stands_shortcut"),
 }
 
 
@@ -55,18 +49,21 @@ def gradient_view() -> Panel:
     without = gradient_sizes(stack, shortcuts=False)
     return Panel(
         "experiment-gradient",
-        look_for="Look at the left end of the curves. At the input of the stack the gradient has size "
-        f"{_power(with_them[0])} with shortcuts and {_power(without[0])} without, for a size of 1 "
-        "at the output.",
+        look_for=say(
+            "look_left_end_curves", power=_power(with_them[0]), without_power=_power(without[0])
+        ),
         picture=gradient_by_depth(with_them, without).update_layout(height=380),
         beside=[
             Formula(CHAIN),
             _NORMS_DO[norms],
             Caption(
-                f"Measured now with PyTorch's autograd, in double precision, on {depth} blocks of this "
-                f"app's own code with random weights (width {stack.width}, {stack.heads} heads, "
-                f"{stack.tokens} tokens, Xavier). Both runs have the same weights. The loss is the output "
-                "times a fixed random direction."
+                say(
+                    "measured_now_pytorch",
+                    depth=depth,
+                    width=stack.width,
+                    heads=stack.heads,
+                    tokens=stack.tokens,
+                )
             ),
         ],
         table=Table(

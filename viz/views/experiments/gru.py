@@ -8,12 +8,13 @@ import streamlit as st
 from model.training.recurrent import Comparison, compare
 from viz.figures.diagrams import paths_and_gradients
 from viz.notation.labels import numbered_labels
-from viz.notation.markdown import plain
-from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Table, refusals
 from viz.shell.pictures import without_sentence
 from viz.state.engine import engine
 from viz.views.training.choice import LIST, text_box
+
+say = sentences_of("experiments.gru")
 
 RECURRENT = "training-recurrent"
 GRU = {
@@ -44,7 +45,7 @@ def gru() -> Panel:
     apart = stop - start
     gradients = {each.network.name: each.gradient for each in both.both}
     labels = [token.text for token in both.tokens]
-    unread = f"The first {count:,} tokens are read; {both.unread:,} more are left out."
+    unread = say("first_tokens_read", count=count, unread=both.unread)
     largest = " and at ".join(
         f"token {place}, {labels[place]} ({each.network.name})"
         for each in both.both
@@ -52,8 +53,7 @@ def gru() -> Panel:
     )
     return Panel(
         f"{RECURRENT}-picture",
-        look_for=f"From the first chosen token to the second the GRU takes {apart} of its steps, attention "
-        f"{min(apart, 1)}. The gradient of the last output is largest at {plain(largest)}.",
+        look_for=say("first_chosen_token", apart=apart, apart_2=min(apart, 1), largest=largest),
         picture=paths_and_gradients(labels, start, stop, gradients),
         beside=[
             _prediction(both),
@@ -62,18 +62,11 @@ def gru() -> Panel:
             *([Caption(unread)] if both.unread else []),
         ],
         below=[
-            Caption(
-                "A GRU is a recurrent network: it reads one token after the other, and one vector keeps what "
-                f"it has read: {count} states in turn, where attention computes all {count} tokens of a "
-                "layer at once. On your list a token is scored where the same pair of tokens stood earlier. "
-                "Fresh lists: 16 random symbols, repeated once; measured on the shipped weights. Tokens are "
-                "counted from 0. Its state, step by step:"
-            ),
+            Caption(say("gru_recurrent_network", count=count)),
             Columns([Panel(name, below=list(map(Formula, lines))) for name, lines in GRU.items()]),
         ],
         check=Check(
-            "Check: the states of the GRU, computed with this formula one step after the other, differ from "
-            f"PyTorch's by at most {difference(both.difference)}. Both networks learned from the same rows.",
+            say("check_states_gru", difference=both.difference),
             both.difference,
         ),
         table=Table(
@@ -87,25 +80,27 @@ def _prediction(both: Comparison) -> str:
     """Who predicts more, first on the reader's list, then on fresh ones."""
     attention, gru = both.both
     fresh = " against ".join(f"{each.network.repeat_accuracy:.0%}" for each in both.both)
-    right = "On your list no pair of tokens is repeated, so there is nothing to predict"
+    right = say("list_pair_tokens")
     if both.scored:
-        right = (
-            f"On your list attention predicts {attention.right} of {both.scored} tokens that can be copied, "
-            f"the GRU {gru.right} of {both.scored}"
+        right = say(
+            "list_attention_predicts",
+            right=attention.right,
+            scored=both.scored,
+            gru_right=gru.right,
         )
-    return f"**{right}; on fresh lists, each repeated once, {fresh}.**"
+    return say("fresh_lists_repeated", right=right, fresh=fresh)
 
 
 def _compared_networks(both: Comparison, apart: int) -> pd.DataFrame:
-    layers = {"attention": "2 layers, each at once", "GRU": f"{len(both.tokens)} states in turn"}
+    layers = {"attention": say("2_layers_once"), "GRU": f"{len(both.tokens)} states in turn"}
     path = {"attention": min(apart, 1), "GRU": apart}
     columns = {
         each.network.name: {
             "parameters": f"{each.network.parameters:,}",
             "computed in": layers[each.network.name],
-            "steps between the two": str(path[each.network.name]),
-            "right on fresh repeated lists": f"{each.network.repeat_accuracy:.1%}",
-            "right on your list": f"{each.right} of {both.scored}",
+            say("steps_between"): str(path[each.network.name]),
+            say("right_fresh_repeated"): f"{each.network.repeat_accuracy:.1%}",
+            say("right_list"): f"{each.right} of {both.scored}",
         }
         for each in both.both
     }

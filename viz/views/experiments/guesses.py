@@ -19,14 +19,17 @@ from viz.figures.bars import next_tokens
 from viz.figures.cells import panels
 from viz.figures.curves import before_and_after
 from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import counted, difference, fixed
+from viz.notation.markdown import bold_token
+from viz.notation.numbers import counted, fixed
 from viz.notation.theme import PROBABILITY
+from viz.notation.words import sentences_of
 from viz.shell.background import UNASKED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusals
 from viz.state.look import traced
 from viz.views.experiments.examples import TriedRun
 from viz.views.experiments.moving_bars import moving_bars
+
+say = sentences_of("experiments.guesses")
 
 LOSS = r"\text{loss} = -\frac{1}{n-1} \sum_{t} \ln p(\text{token}_{t+1} \mid \text{tokens} \le t)"
 ENTROPY = (
@@ -94,16 +97,21 @@ def _of_sureness(look: TriedRun, change: Intervention, answered: bool, how: str)
     differs = [fixed(was, 2) != fixed(is_now, 2) for was, is_now in zip(sure, now, strict=True)]
     most = int((np.abs(now - sure) * (differs if any(differs) else 1)).argmax())
     moved = fixed(before.mean(), 2), fixed(after.mean(), 2)
-    words = (
-        f"{plain(look.title)} is {'surer' if now[most] > sure[most] else 'less sure'} of "
-        f"{_named(tokens, most + 1)} {how}: {fixed(sure[most], 2)} before, {fixed(now[most], 2)} now."
+    words = say(
+        "before_now",
+        look=look.title,
+        choice="surer" if now[most] > sure[most] else "less sure",
+        tokens=_named(tokens, most + 1),
+        how=how,
+        most_sure=sure[most],
+        most_now=now[most],
     )
     way = _way(before.mean(), after.mean())
     if not any(differs):
-        words = f"No word’s probability changes in its first two decimals {how}."
+        words = say("word_probability_changes", how=how)
     elif way == (0 if now[most] > sure[most] else 2):  # the other way than this word's
-        words = f"{words[:-1]}; over all words the loss {('rises', '', 'falls')[way]} all the same."
-    verdict = TrialResult(way, moved, "nats per token, the mean loss", words)
+        words = say("over_words_loss", words=words[:-1], way_value=("rises", "", "falls")[way])
+    verdict = TrialResult(way, moved, say("nats_per_token_mean"), words)
     panel = Panel(
         "experiment-sureness-changed",
         picture=partial(
@@ -119,7 +127,7 @@ def _of_sureness(look: TriedRun, change: Intervention, answered: bool, how: str)
     return Trial(panel, change, verdict)
 
 
-_SURE = "how sure of this word"
+_SURE = say("sure_word")
 
 
 def _predicted(look: TriedRun) -> tuple[list[str], np.ndarray]:
@@ -137,14 +145,16 @@ def _sureness(look: TriedRun, tokens: list[str], sure: np.ndarray) -> Panel:
     top, low = int(sure.argmax()), int(sure.argmin())
     return Panel(
         "experiment-sureness",
-        look_for=f"How sure {plain(look.title)} is of each word, unchanged: most of "
-        f"{_named(tokens, top + 1)} ({fixed(sure[top], 2)}), least of {_named(tokens, low + 1)} "
-        f"({fixed(sure[low], 2)}).",
+        look_for=say(
+            "sure_word_unchanged",
+            look=look.title,
+            tokens=_named(tokens, top + 1),
+            top_sure=sure[top],
+            named_tokens=_named(tokens, low + 1),
+            low_sure=sure[low],
+        ),
         picture=partial(moving_bars, _labels(tokens[1:]), sure.tolist(), unit=_SURE, most=top),
-        beside=[
-            Formula(LOSS),
-            f"The loss of this sentence is **{fixed(-np.log(sure).mean(), 2)}** nats per token.",
-        ],
+        beside=[Formula(LOSS), say("loss_sentence_nats", value=-np.log(sure).mean())],
         check=_check(look.trace),
         table=Table({"token": numbered_labels(tokens)[1:], _SURE: sure}),
     )
@@ -167,21 +177,26 @@ def hidden_word(look: TriedRun, answered: bool) -> Trial:
     changed = _changed(look, change) if answered else look.trace
     likely = expectation(ours, changed.require_prediction().after(-1), LISTED)
     names = [token.text for token in look.model.target_tokenizer.named(likely.ids)]
-    unit = "probability of the next token"
+    unit = say("probability_next_token")
     if not answered:
         order = np.argsort(likely.before)[::-1]
         first = names[order[0]]
         panel = Panel(
             "experiment-next",
-            look_for=f"After {last} comes {_token(first)}, with {fixed(max(likely.before), 2)}. Which "
-            f"word does that need? {_token(texts[at], at)} will be hidden.",
+            look_for=say(
+                "after_comes_word",
+                last=last,
+                first=_token(first),
+                before=max(likely.before),
+                texts=_token(texts[at], at),
+            ),
             picture=partial(
                 moving_bars,
                 _labels([names[one] for one in order]),
                 [likely.before[one] for one in order],
                 unit=unit,
             ),
-            beside=[Caption("A hidden token is a masked key in every row of every head.")],
+            beside=[Caption(say("hidden_token_masked"))],
             check=_check(look.trace),
             table=Table(
                 {"next token": list(map(token_label, names)), "probability": likely.before}
@@ -195,7 +210,7 @@ def hidden_word(look: TriedRun, answered: bool) -> Trial:
     verdict = TrialResult(
         int(was != now),
         moved,
-        f"{was_said} the most probable next token before",
+        say("most_probable_next", was_said=was_said),
         f"With {_token(texts[at], at)} hidden, {then}",
     )
     panel = Panel(
@@ -208,7 +223,7 @@ def hidden_word(look: TriedRun, answered: bool) -> Trial:
             unit=unit,
             most=was,
         ),
-        beside=[Caption("A hidden token is a masked key in every row of every head.")],
+        beside=[Caption(say("hidden_token_masked"))],
         saved=partial(
             next_tokens, list(map(token_label, names)), list(likely.before), list(likely.after)
         ),
@@ -236,8 +251,12 @@ def no_scaling(look: TriedRun, answered: bool) -> Trial:
             look,
             {"unchanged": own},
             head,
-            f"How evenly {head_label((own.name, head))} spreads the weight of each row. Over all heads the "
-            f"mean entropy is {fixed(even, 2)} nats, the mean largest weight {fixed(most, 2)}.",
+            say(
+                "evenly_spreads_weight",
+                head_label=head_label((own.name, head)),
+                even=even,
+                most=most,
+            ),
             [Formula(ENTROPY)],
         )
         return Trial(panel, change)
@@ -247,9 +266,13 @@ def no_scaling(look: TriedRun, answered: bool) -> Trial:
     verdict = TrialResult(
         _way(even, evenly),
         moved,
-        "nats, the mean entropy of all rows of all heads",
-        f"The largest weight of a row was {fixed(most, 2)} on average and is {fixed(largest, 2)}. "
-        f"{_of_head(own, changed.find(own.name), head)}",
+        say("nats_mean_entropy"),
+        say(
+            "largest_weight_row",
+            most=most,
+            largest=largest,
+            of_head=_of_head(own, changed.find(own.name), head),
+        ),
     )
     pair = {"unchanged": own, "not divided": changed.find(own.name)}
     panel = _map(look, pair, head, "", [Formula(ENTROPY)], changed)
@@ -263,9 +286,7 @@ def _of_head(before: Attention, after: Attention, head: int) -> str:
         for one in (before, after)
     )
     name = head_label((before.name, head))
-    return (
-        f"In {name} alone, drawn here, the mean entropy was {fixed(was, 2)} and is {fixed(now, 2)}."
-    )
+    return say("alone_drawn_mean", name=name, was=was, now=now)
 
 
 def _spread(trace: Trace) -> tuple[float, float]:
@@ -293,8 +314,7 @@ def row_without_keys(look: TriedRun, answered: bool) -> Trial:
             look,
             {"unchanged": own},
             head,
-            f"The row of {token} in {name}: its weights sum to {fixed(float(weights.sum()), 2)}. All its "
-            "keys will be masked, and the softmax has nothing left to share out.",
+            say("row_weights_sum", token=token, name=name, float=float(weights.sum())),
             [Formula(EMPTY_ROW)],
             row=row,
         )
@@ -307,12 +327,11 @@ def row_without_keys(look: TriedRun, answered: bool) -> Trial:
         raise NotShownError(f"In {look.title} such a row is neither uniform nor zero.")
     moved = fixed(float(weights.sum()), 2), "NaN" if right == 2 else fixed(float(emptied.sum()), 2)
     words = {
-        0: f"All {len(emptied)} keys get the same share, the future included: a masked score here is a large "
-        "negative number, not −∞.",
-        1: "0/0 is not computed: such a row is set to zero, so the head writes nothing at this token.",
-        2: "0/0 is computed, and what is not a number spreads to all that reads this token.",
+        0: say("keys_get_same_share", emptied=len(emptied)),
+        1: say("0_0_not_computed"),
+        2: say("0_0_computed_not"),
     }[right]
-    verdict = TrialResult(right, moved, "the sum of the row", f"The row of {token}. {words}")
+    verdict = TrialResult(right, moved, say("sum_row"), f"The row of {token}. {words}")
     panel = _map(
         look,
         {"unchanged": own, "no keys left": after},
@@ -340,8 +359,7 @@ def no_sinks(look: TriedRun, answered: bool) -> Trial:
             look,
             {"unchanged": own},
             head,
-            f"In {name} a sink joins each row of the softmax and reads nothing. The weights of {token} sum "
-            f"to only {fixed(float(before[least].sum()), 2)}.",
+            say("sink_joins_row_softmax", name=name, token=token, float=float(before[least].sum())),
             [Formula(SINK)],
             row=least,
         )
@@ -353,13 +371,12 @@ def no_sinks(look: TriedRun, answered: bool) -> Trial:
     by_one = bool(np.ptp(factors) < 1e-3 * factors.max())
     right = 2 if np.allclose(factors, 1, atol=1e-3) else 1 if by_one else 0
     moved = fixed(float(was.sum()), 2), fixed(float(now.sum()), 2)
-    words = (
-        f"In the row of {token} each weight is {fixed(float(factors.min()), 2)} times what it was"
-        + ("." if by_one else f" or more, up to {fixed(float(factors.max()), 2)} times.")
+    words = say("row_weight_times", token=token, float=float(factors.min())) + (
+        "." if by_one else say("more_up_times", float=float(factors.max()))
     )
     pair = {"unchanged": own, "without sinks": after}
     panel = _map(look, pair, head, "", [Formula(SINK)], changed, least)
-    return Trial(panel, change, TrialResult(right, moved, "the sum of this row’s weights", words))
+    return Trial(panel, change, TrialResult(right, moved, say("sum_row_weights"), words))
 
 
 def _mapped(look: TriedRun, chosen: Attention | None = None) -> Attention:
@@ -411,17 +428,17 @@ def no_positions(look: TriedRun, answered: bool) -> Trial:
     tokens = [token.text for token in look.trace.tokens]
     turned = replace(look.request, text=other)
     apart = _apart(look.trace, traced(turned), places)
-    unit = "how far the two orders are apart"
-    beside: list[Part] = [
-        Formula(APART),
-        Caption(f"The other order: “{plain(other)}”. Compared: the last state of each token."),
-    ]
+    unit = say("far_orders_apart")
+    beside: list[Part] = [Formula(APART), Caption(say("other_order_compared", other=other))]
     if not answered:
         most = int(apart.argmax())
         panel = Panel(
             "experiment-orders",
-            look_for="Two words change places. How far does the vector of each token move? Most that of "
-            f"{_token(tokens[most], most)}: by {fixed(apart[most], 2)} of its length.",
+            look_for=say(
+                "words_change_places",
+                most_tokens=_token(tokens[most], most),
+                most_apart=apart[most],
+            ),
             picture=partial(
                 moving_bars, _labels(tokens), apart.tolist(), unit=unit, end=None, most=most
             ),
@@ -435,16 +452,13 @@ def no_positions(look: TriedRun, answered: bool) -> Trial:
     moved = fixed(float(apart.max()), 2), fixed(float(without.max()), 2)
     knows = round(float(without.max()), 2) > 0
     words = (
-        "Its causal mask still tells it: each token reads only the earlier ones, and these are others now."
+        say("causal_mask_still")
         if knows and stack == "decoder"
-        else "Something else than the positions tells them apart."
+        else say("something_else_positions")
         if knows
-        else "To this model the sentence is a bag of words: every token has the same vector in both orders, "
-        f"up to {difference(float(without.max()))}."
+        else say("model_sentence_bag", float=float(without.max()))
     )
-    verdict = TrialResult(
-        int(not knows), moved, "of a vector’s length, the largest distance", words
-    )
+    verdict = TrialResult(int(not knows), moved, say("vector_length_largest"), words)
     panel = Panel(
         "experiment-orders-changed",
         picture=partial(
@@ -517,11 +531,10 @@ def sliding_window(look: TriedRun, answered: bool) -> Trial:
     verdict = TrialResult(
         0 if share <= 0.25 else 1 if share <= 0.5 else 2,
         (fixed(full, 2), fixed(shown, 2)),
-        f"nats per token, the mean loss with {counted(found, 'token')} instead of {len(tokens)}",
-        f"With {counted(found, 'token')}, itself included, the mean loss is as low as with all, up "
-        f"to {AS_GOOD} nats."
+        say("nats_per_token_mean_loss", found=found, tokens=len(tokens)),
+        say("itself_included_mean", found=found, as_good=AS_GOOD)
         if found in widths
-        else f"With any fewer tokens that were tried the mean loss is more than {AS_GOOD} nats higher.",
+        else say("any_fewer_tokens", as_good=AS_GOOD),
     )
     names = [f"reads {counted(width, 'token')}" for width in (*widths, len(tokens))]
     panel = Panel(
@@ -529,17 +542,14 @@ def sliding_window(look: TriedRun, answered: bool) -> Trial:
         picture=partial(
             moving_bars,
             *(names, [full] * len(names), [*lost, full]),
-            unit="mean loss, in nats per token",
+            unit=say("mean_loss_nats_per"),
             end=None,
             most=[*widths, len(tokens)].index(found),
             heads=("all", "these"),
         ),
-        beside=[
-            Formula(LOSS),
-            Caption("What lies outside can still come in through earlier layers."),
-        ],
+        beside=[Formula(LOSS), Caption(say("lies_outside_still"))],
         check=_check(look.trace),
-        table=Table({"tokens that are read": [*widths, len(tokens)], "loss": [*lost, full]}),
+        table=Table({say("tokens_read"): [*widths, len(tokens)], "loss": [*lost, full]}),
     )
     return Trial(panel, Intervention(window=found), verdict)
 
@@ -573,11 +583,7 @@ def _changed(look: TriedRun, change: Intervention, *, passing: bool = False) -> 
 def _check(*runs: Trace) -> Check:
     apart = max(run.check() for run in runs)
     which = "both runs" if len(runs) > 1 else "this run"
-    return Check(
-        f"Check: in {which} attention outputs and norms, recomputed from the recorded vectors, differ from "
-        f"the model’s own by at most {difference(apart)}.",
-        apart,
-    )
+    return Check(say("check_attention_outputs", which=which, apart=apart), apart)
 
 
 QUESTIONS: dict[str, TrialOf] = {

@@ -12,14 +12,17 @@ from viz.figures.cells import panels
 from viz.figures.heatmap import NARROW
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted, difference
+from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Formula, Panel, Table, refusals
 from viz.state.engine import engine
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look
 from viz.state.session import second_text
 
-MASKED, OPEN = "with the padding mask", "without it"
+say = sentences_of("experiments.padded_batch")
+
+MASKED, OPEN = say("padding_mask"), "without it"
 PAD = "pad"
 FITTING = 48  # tokens of a sentence in the batch
 WRITTEN = 16  # up to so many, each cell of a mask has room for its number
@@ -52,20 +55,17 @@ def padded_pair(look: Look) -> Panel:
         beside=[
             formula,
             _filled_up(short),
-            f"Without the padding mask the results of a sentence differ from those that it gives alone by at "
-            f"most **{openly}**, with it by {difference(apart)}.",
-            Caption("In the masks 1 is a key that may be read; hatched is 0, masked."),
+            say("without_padding_mask", openly=openly, apart=apart),
+            Caption(say("masks_1_key_may")),
         ],
         check=Check(
-            "Check: in the batch with the padding mask each sentence's results differ from those that it "
-            f"gives alone by at most {difference(apart)}, all weights by at most "
-            f"{difference(weights_apart)}.",
+            say("check_batch_padding", apart=apart, weights_apart=weights_apart),
             max(apart, weights_apart),
         ),
         table=Table(
             {
                 "token": labels[: short.count],
-                "weight that padding would take": short.taken(look.place, look.head),
+                say("weight_padding_take"): short.taken(look.place, look.head),
             }
         ),
     )
@@ -122,27 +122,18 @@ def _run(look: Look, text: str) -> tuple[Sentence, Sentence]:
 def _filled_up(short: Sentence) -> str:
     count = len(short.tokens) - short.count
     if not count:
-        return "Both sentences have equally many tokens, so nothing is filled up."
+        return say("both_sentences_equally")
     pad = plain(token_label(short.tokens[-1].text))
-    return (
-        f"The shorter sentence is filled up with {counted(count, 'token')}, marked “{PAD}”. This model is "
-        f"given “{pad}” there, which could be any token: the mask hides it."
-    )
+    return say("shorter_sentence_filled", count=count, pad=PAD, pad_2=pad)
 
 
 def _look(look: Look, short: Sentence) -> str:
     if short.count == len(short.tokens):
-        return "Type a second sentence of another length: the shorter one is then filled up."
+        return say("type_second_sentence")
     taken = short.taken(look.place, look.head)
     if not taken.any():
-        return (
-            "Padding stands at the end, in the future of every token of the sentence. So the look-ahead mask "
-            "hides it already: even without the padding mask it takes none of their weight. Only the rows of "
-            "padding itself change, and nothing reads those."
-        )
+        return say("padding_stands_end")
     most = plain(token_label(short.tokens[int(taken.argmax())].text))
-    return (
-        f"Without the padding mask, padding takes {taken.mean():.2f} of a token's weight on average, and up "
-        f"to {taken.max():.2f}, from **{most}**. With the mask it takes nothing, and the sentence gives what "
-        "it gives alone."
+    return say(
+        "without_padding_mask_padding", mean_taken=taken.mean(), most_taken=taken.max(), most=most
     )

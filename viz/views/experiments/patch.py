@@ -35,6 +35,7 @@ from viz.figures.heatmap import Axis, framed
 from viz.notation.labels import plotly_words, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import signed
+from viz.notation.words import sentences_of
 from viz.shell.background import Offer, passes_or_offer
 from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
 from viz.shell.request import still_asked
@@ -48,13 +49,15 @@ from viz.views.experiments.moving_bars import moving_bars
 if TYPE_CHECKING:
     from model.run.model import Model
 
+say = sentences_of("experiments.patch")
+
 PUT_IN: dict[PatchMapKind, str] = {
-    "head": "the output of one head, at all tokens",
-    "weights": "the weights of one head; its values stay those of A",
-    "head_tokens": "the output of one head at one token",
-    "stream": "the residual stream before one layer at one token",
-    "feed_forward": "what one feed-forward writes at one token",
-    "path": "one earlier head, as the chosen head alone reads it",
+    "head": say("output_head_tokens"),
+    "weights": say("weights_head_values"),
+    "head_tokens": say("output_head_token"),
+    "stream": say("residual_stream_before"),
+    "feed_forward": say("feed_forward_writes"),
+    "path": say("earlier_head_chosen"),
 }
 EXACT, ESTIMATE, APART = "Exact", "Estimate", "Estimate − exact"
 SHARE = (
@@ -64,10 +67,10 @@ SHARE = (
 KINDS: dict[str, PatchMapKind] = {
     HEAD_OUTPUTS: "head",
     "Weights of heads": "weights",
-    "Heads at each token": "head_tokens",
+    say("heads_token"): "head_tokens",
     STREAM_STATES: "stream",
     "Feed-forwards": "feed_forward",
-    "Path to the chosen head": "path",
+    say("path_chosen_head"): "path",
 }
 LOW = 440  # pixels of a map of few layers
 ANSWERS = 6  # likeliest next tokens of each run that are offered
@@ -161,7 +164,7 @@ def _put_in(look: Look) -> None:
     ours, theirs = (run.require_prediction().after(-1) for run in (look.baseline, look.trace))
     likely = expectation(ours, theirs, 3)
     names = [token_label(token.text, 18) for token in look.model.target_tokenizer.named(likely.ids)]
-    moving_bars(names, likely.before, likely.after, unit="probability of the next token")
+    moving_bars(names, likely.before, likely.after, unit=say("probability_next_token"))
 
 
 def _pair(look: Look, other: str) -> tuple[Request, Request]:
@@ -200,10 +203,7 @@ def _answer(look: Look, traces: tuple[Trace, Trace]) -> tuple[tuple[int, int], l
         )
     if ranked[0][0] != ranked[1][0]:
         return (first, second), []
-    remark = Caption(
-        f"Both sentences lead to {plain(labels[0])}, so the second answer is the next most likely "
-        "token. Choose the two that you want to compare."
-    )
+    remark = Caption(say("both_sentences_lead", first_labels=labels[0]))
     return (first, second), [remark]
 
 
@@ -215,7 +215,7 @@ def _shares(
     length = len(traces[0].tokens) + len(traces[0].target_tokens)
     offer = Offer(
         "experiment-patch",
-        f"Sentence A is run {cells} times, each time with one part of B’s run.",
+        say("sentence_run_times", cells=cells),
         f"Run it {cells} times",
         "cells",
         "done",
@@ -297,10 +297,9 @@ def _map(
         framed(figure, [row], [column])
     start, end = (signed(f"{answer:.3f}") for answer in patches.answers)
     remark = (
-        f"d is {start} in run A and {end} in run B. Parts can do the same work twice, or only together, so "
-        "the cells need not sum to 1."
-        + ("" if kind == "path" else " Click a cell to put that part into the run.")
-        + (" A click puts the whole head in." if kind == "head_tokens" else "")
+        say("run_run_b_parts", start=start, end=end)
+        + ("" if kind == "path" else say("click_cell_put_part"))
+        + (say("click_puts_whole") if kind == "head_tokens" else "")
     )
     remarks = [Caption(remark)]
     if shown != EXACT and estimate is not None:
@@ -349,30 +348,24 @@ def _largest(shares: Wide) -> int:
 def _farthest(look: Look, asked: MapRequest, shares: Wide, names: Sequence[str]) -> str:
     """What there is to see: the two answers, and the part that moves the answer farthest."""
     first, second = (bold_token(token.text) for token in look.model.tokenizer.named(asked.answer))
-    sentence = (
-        "Each cell is one more run of your sentence (A) with one part of B’s run in its place: "
-        f"{PUT_IN[asked.kind]}. At 0 the answer stays A’s, “{first}”; at 1 it becomes B’s, “{second}”."
-    )
+    sentence = say("cell_more_run_sentence", put_in=PUT_IN[asked.kind], first=first, second=second)
     if not np.isfinite(shares).any():
         return sentence
     at = _largest(shares)
     share = shares.ravel()[at]
-    way = f"{abs(share):.0%} of the way" + ", in the other direction" * bool(share < 0)
-    return f"{sentence} **{plain(names[at])}** moves the answer farthest: {way}."
+    way = f"{abs(share):.0%} of the way" + say("other_direction") * bool(share < 0)
+    return say("moves_answer_farthest", sentence=sentence, names=names[at], way=way)
 
 
 def estimate_in_words(exact: Wide, estimate: Wide, kind: PatchMapKind) -> str:
     """What the estimate leaves out, and its correlation and error, from the numbers of this run."""
-    parts = "the weights that are put in" if kind == "weights" else "the part"
-    sentence = (
-        "The estimate takes one gradient of run A instead of a run for each cell. It is of first order, as "
-        f"if the answer were linear in {parts}."
-    )
+    parts = say("weights_put") if kind == "weights" else "the part"
+    sentence = say("estimate_takes_gradient", parts=parts)
     fit = agreement(exact, estimate)
     if not fit.cells:
         return sentence
     if fit.correlation is not None:
-        sentence += f" Correlation with the exact map: {signed(f'{fit.correlation:.3f}')}."
+        sentence += say("correlation_exact_map", correlation=fit.correlation)
     errors = f"Largest error {fit.largest:.3f}, mean {fit.mean:.3f}"
     return f"{sentence} {errors}, over {fit.cells} cells."
 

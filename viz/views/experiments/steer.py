@@ -9,15 +9,18 @@ from model.serving.engine import Request
 from model.trace.unproven import NotShownError
 from viz.figures.curves import MeasuredCurve, curves
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import difference, fixed, signed
+from viz.notation.markdown import bold_token
+from viz.notation.numbers import fixed, signed
 from viz.notation.theme import CURVES
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Formula, Panel, Table, refusals
 from viz.state.engine import engine
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
 
-TOWARD, AWAY = "He was happy and full of joy", "He was sad and full of grief"
+say = sentences_of("experiments.steer")
+
+TOWARD, AWAY = say("he_happy_full_joy"), say("he_sad_full_grief")
 MULTIPLES = (-4, -3, -2, -1, 0, 1, 2, 3, 4)
 FOLLOWED, WRITTEN = (
     3,
@@ -67,33 +70,35 @@ def steer(look: Look) -> Panel:
     apart = float(np.abs(passes.logits[zero] - look.trace.prediction.after(-1)).max())
     words = "".join(token.text for token in written)
     loss = (
-        f" The loss of your sentence is {fixed(passes.loss[chosen], 2)} nats, "
-        f"{fixed(passes.loss[zero], 2)} without."
+        say("loss_sentence_nats", chosen_loss=passes.loss[chosen], zero_loss=passes.loss[zero])
         if passes.loss is not None
         else ""
     )
     return Panel(
         "experiment-steer",
-        look_for=f"At 0 the model is unchanged and expects {first(zero)} next; with {_written(multiple)} it "
-        f"expects {first(chosen)}.",
+        look_for=say(
+            "0_model_unchanged",
+            first=first(zero),
+            written=_written(multiple),
+            chosen_first=first(chosen),
+        ),
         picture=curves(
-            MULTIPLES, drawn, axis="multiple that is added", unit="probability", linear=True
+            MULTIPLES, drawn, axis=say("multiple_added"), unit="probability", linear=True
         ),
         beside=[
             Formula(STEERED),
-            f"With **{_written(multiple)}** times the difference before {layer_label(look.place)} the model "
-            f"goes on after {bold_token(look.trace.tokens[-1].text)}: **“{plain(words.strip())} …”**{loss}",
+            say(
+                "times_difference_before",
+                written=_written(multiple),
+                layer_label=layer_label(look.place),
+                text=look.trace.tokens[-1].text,
+                words=words.strip(),
+                loss=loss,
+            ),
         ],
-        below=[
-            Caption(
-                f"The difference is taken at the last token of both sentences; its length is {length:.2f}. "
-                "It is added at every token of yours, before the layer that is open above. A multiple that "
-                "is too large only breaks the text: compare with 0."
-            )
-        ],
+        below=[Caption(say("difference_taken_last", length=length))],
         check=Check(
-            "Check: with 0 nothing is added, and the logits differ from those of your run by at most "
-            f"{difference(apart)}.",
+            say("check_0_nothing", apart=apart),
             apart,
         ),
         table=Table(

@@ -29,14 +29,17 @@ from viz.figures.curves import (
 from viz.figures.heatmap import Axis
 from viz.figures.vectors import ColourEnd, colour_end, token_rows
 from viz.notation.labels import numbered_labels
-from viz.notation.markdown import bold_token, plain
+from viz.notation.markdown import bold_token
 from viz.notation.names import sublayer_name
-from viz.notation.numbers import difference, signed
+from viz.notation.numbers import signed
 from viz.notation.theme import INK
+from viz.notation.words import sentences_of
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
+
+say = sentences_of("feed_forward.neurons")
 
 TOKEN = "feed-forward-token"
 SHOWN = 24  # neurons in the picture
@@ -86,7 +89,7 @@ def neurons(look: Look) -> Panel:
     token = one_listed("Token", numbered_labels(tokens, LISTED), TOKEN, first=first)
     framed = {"largest": int(np.abs(values[token]).argmax())}
     if bent[token].max() > BENT:
-        framed["bent most by the curve"] = int(bent[token].argmax())
+        framed[say("bent_most_curve")] = int(bent[token].argmax())
     shown = [
         (neuron, float(record.before[token, neuron]), float(record.hidden[token, neuron]))
         for neuron in map(int, listed[[*framed.values()]])
@@ -97,7 +100,7 @@ def neurons(look: Look) -> Panel:
         in_numbers += [f"Neuron {neuron}, {words}", Formula(equation)]
     points = {f"neuron {neuron}": before for neuron, before, _ in shown}
     curve = points_on_the_curve(CURVES[config.activation], points)
-    rule = f"the {len(listed)} strongest of {count:,} neurons"
+    rule = say("strongest_neurons", listed=len(listed), count=count)
     picture = token_rows(
         values,
         tokens=tokens,
@@ -136,11 +139,11 @@ def _look_for(name: str, neurons: Sequence[tuple[int, float, float]], *, gated: 
     one, of that which it bends most. gated: whether what comes after is multiplied by another number.
     """
     (largest, _, value), *bent = neurons
-    words = f"In the row of {name}, neuron {largest} is largest: {signed(f'{value:.2f}')}."
+    words = say("row_neuron_largest", name=name, largest=largest, value=value)
     for neuron, before, hidden in bent:
-        words += f" The curve bends neuron {neuron} most"
+        words += say("curve_bends_neuron", neuron=neuron)
         goes, comes = signed(f"{before:.2f}"), signed(f"{hidden:.2f}")
-        words += "." if gated else f": {goes} goes in, {comes} comes out."
+        words += "." if gated else say("goes_comes_out", goes=goes, comes=comes)
     return words
 
 
@@ -149,8 +152,7 @@ def _check(activation: Activation, record: FeedForwardRecord) -> Check | None:
     if apart is None:
         return None
     return Check(
-        f"Check: the activation of all {record.before.size:,} recorded values, recomputed in double "
-        f"precision, differs from the recorded one by at most {difference(apart)}.",
+        say("check_activation_recorded", before=record.before.size, apart=apart),
         apart,
     )
 
@@ -159,12 +161,7 @@ def _gated(check: Check | None) -> list[Part]:
     """Why there is no check of the activation alone."""
     if check is not None:
         return []
-    return [
-        Caption(
-            "The value of the gate is multiplied by that of a second map; the page Stream "
-            "checks both."
-        )
-    ]
+    return [Caption(say("value_gate_multiplied"))]
 
 
 def on_the_curve(look: Look) -> Panel:
@@ -174,14 +171,19 @@ def on_the_curve(look: Look) -> Panel:
     check, statistics = _check(activation, record), neuron_statistics(record)
     return Panel(
         "feed-forward-curve",
-        look_for=f"**{statistics.below_zero:.1%}** of the values arrive below 0, where "
-        f"{plain(curve.title.partition(',')[0])} lets little or nothing through.",
+        look_for=say(
+            "values_arrive_below",
+            below_zero=statistics.below_zero,
+            first_partition=curve.title.partition(",")[0],
+        ),
         picture=curve_over_values(curve, met),
         beside=[
             Formula(curve.latex),
-            f"The mean before the activation is {signed(f'{statistics.mean_before:.3f}')}. The slope lies "
-            f"between −0.05 and 0.05 at **{flat_share(activation, record.before):.1%}** of the values: there "
-            "hardly any gradient comes back.",
+            say(
+                "mean_before_activation",
+                mean_before=statistics.mean_before,
+                flat_share=flat_share(activation, record.before),
+            ),
         ],
         below=_gated(check),
         check=check,
@@ -189,7 +191,7 @@ def on_the_curve(look: Look) -> Panel:
             {
                 "from": met.edges[:-1],
                 "to": met.edges[1:],
-                "share of the values, %": 100 * met.shares,
+                say("share_values"): 100 * met.shares,
             }
         ),
     )
@@ -220,8 +222,14 @@ def experts(look: Look) -> Panel:
     columns |= {f"logit of expert {n}": record.logits[:, n] for n in range(len(read))}
     return Panel(
         f"experts-{record.name}",
-        look_for=f"Each token is read by {count} of {len(read)} experts, and what they give is added "
-        f"up, each times its weight. Expert {most} reads most: {read[most]} of {len(tokens)} tokens.",
+        look_for=say(
+            "token_read_experts",
+            count=count,
+            read=len(read),
+            most=most,
+            most_read=read[most],
+            tokens=len(tokens),
+        ),
         picture=token_rows(
             shares,
             tokens=tokens,
@@ -247,9 +255,6 @@ def _rule(record: ExpertsRecord) -> str:
     largest = np.sort(np.argsort(-record.logits, -1)[:, :count], -1)
     same = int((largest == np.sort(record.chosen, -1)).all(-1).sum())
     tokens = len(record.logits)
-    whose = f"for {same} of {tokens} tokens these are the experts with its {count} largest logits"
-    more = "" if same == tokens else "; this model's router also limits or corrects the choice"
-    return (
-        f"A router gives each expert a logit; {whose}{more}. Weights and choice are the router's own. "
-        "Some models, as DeepSeek, add shared experts, which read every token and are not drawn here."
-    )
+    whose = say("tokens_experts_largest", same=same, tokens=tokens, count=count)
+    more = "" if same == tokens else say("model_router_also")
+    return say("router_gives_expert", whose=whose, more=more)

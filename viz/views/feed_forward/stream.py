@@ -19,15 +19,18 @@ from viz.elements.one_of import one_listed, one_of
 from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.cells import lens_table
 from viz.notation.labels import numbered_labels, token_label
-from viz.notation.markdown import bold_token, plain
+from viz.notation.markdown import plain
 from viz.notation.names import state_names
-from viz.notation.numbers import counted, difference, probability, significant
+from viz.notation.numbers import difference, probability, significant
+from viz.notation.words import sentences_of
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look
 from viz.views.feed_forward import formulas
 
-WHOSE = ("The mean of all tokens", "Every token")  # then each token alone
+say = sentences_of("feed_forward.stream")
+
+WHOSE = (say("mean_tokens"), "Every token")  # then each token alone
 SHARES = ("the token shown", "the final token")
 COLUMNS = 16  # tokens side by side
 LENS = r"p = \text{softmax}\bigl(\text{norm}(x_{\text{state}})\, W_{\text{out}}\bigr)"
@@ -54,13 +57,17 @@ def logit_lens(look: Look) -> Panel:
     shares = read.final if is_final else read.shares
     found, width = settled_at(read.ids[:, -1].tolist()), last - first
     final = probability(float(read.shares[-1, -1]), error)
-    where = "only in the last state" if found == len(names) - 1 else f"from {names[found]} on"
+    where = say("only_last_state") if found == len(names) - 1 else f"from {names[found]} on"
     decimals = f"%.{significant(error)}g"
     return Panel(
         "prediction-lens-table",
-        look_for=f"Go down the last column: after {bold_token(tokens[last - 1])} the model says "
-        f"{bold_token(predicted[-1][-1])} with probability {final}. That is the likeliest token "
-        f"{where}.",
+        look_for=say(
+            "go_down_last_column",
+            tokens=tokens[last - 1],
+            last_last_predicted=predicted[-1][-1],
+            final=final,
+            where=where,
+        ),
         picture=partial(
             st.html,
             lens_rows(
@@ -77,14 +84,10 @@ def logit_lens(look: Look) -> Panel:
         ),
         below=[
             Formula(LENS if not look.model.config.norms_sum else LENS_WITHOUT_NORM),
-            Caption(
-                "Each state of the stream is turned into a prediction by the model's own last step, as if no "
-                "layer came after it. Bold: the model's final prediction."
-            ),
+            Caption(say("state_stream_turned")),
         ],
         check=Check(
-            "Check: the logits read from the last state differ from the model's own output by at most "
-            f"{difference(read.difference)}, over {counted(width, 'position')}.",
+            say("check_logits_read", difference=read.difference, width=width),
             read.difference,
         ),
         table=Table(
@@ -157,18 +160,22 @@ def contributions_view(look: Look) -> Panel:
     token = one_listed("Lengths for", whose, "feed-forward-whose") - len(WHOSE)
     largest = int(added.mean(1).argmax())
     check, refused = _check(look, stack, parts)
-    end = {"stream at the end": lengths(look.trace.residual[stack][-1])}
+    end = {say("stream_end"): lengths(look.trace.residual[stack][-1])}
     return Panel(
         "feed-forward-added",
-        look_for=f"{names[largest]} adds most: on average a vector of length {added[largest].mean():.1f}, "
-        f"to a stream of length {before[largest].mean():.1f}.",
+        look_for=say(
+            "adds_most_average",
+            largest_names=names[largest],
+            mean_largest_added=added[largest].mean(),
+            mean_largest_before=before[largest].mean(),
+        ),
         picture=contribution_rows(names, added, tokens)
         if token == -1
         else contribution_lengths(names, added, before, token=token if token >= 0 else None),
         beside=[
             Formula(formulas.STREAM[order]),
             _HOW["post" if order == "post" else "pre"],
-            Caption("The lengths of vectors that point in different directions do not add up."),
+            Caption(say("lengths_vectors_point")),
         ],
         below=refused,
         check=check,
@@ -181,12 +188,8 @@ def contributions_view(look: Look) -> Panel:
 
 
 _HOW = {
-    "pre": (
-        "What a sub-layer adds is the stream after it minus the stream before it. The first "
-        "state plus all contributions is the last state."
-    ),
-    "post": "What a sub-layer adds is the norm's input minus the stream before it. The norm then "
-    "rescales the sum, so the contributions do not sum to the last state.",
+    "pre": say("sub_layer_adds_stream"),
+    "post": say("sub_layer_adds_norm"),
 }
 
 
@@ -197,18 +200,13 @@ def _check(
     states, compared, refused = look.trace.residual[stack], dict[str, float](), list[Part]()
     try:
         apart = contribution_check(look.model, look.trace, parts)
-        compared[
-            "what the stream received differs from what the sub-layers wrote, recomputed through their "
-            "own last maps, by at most"
-        ] = apart
+        compared[say("stream_received_differs")] = apart
     except NotShownError as refusal:
-        words = f"What the sub-layers wrote cannot be recomputed here. {refusal}"
+        words = say("sub_layers_wrote", refusal=refusal)
         refused.append(Caption(plain(words)))
     if not look.model.config.norms_sum:
         total = states[0] + sum(part.added for part in parts)
-        compared["the first state and all contributions differ from the last state by at most"] = (
-            float(np.abs(total - states[-1]).max())
-        )
+        compared[say("first_state_contributions")] = float(np.abs(total - states[-1]).max())
     if not compared:
         return None, refused
     words = "; ".join(f"{what} {difference(apart)}" for what, apart in compared.items())

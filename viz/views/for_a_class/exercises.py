@@ -13,6 +13,7 @@ from model.nn.intervention import UNCHANGED
 from model.serving.engine import Request
 from viz.elements.one_of import one_listed, one_of
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.questions.exercises.exercise import ExerciseSource
 from viz.questions.exercises.kinds import KINDS, TEN_MINUTES, kinds_of
 from viz.questions.exercises.sheets import (
@@ -30,6 +31,8 @@ from viz.state.look import Look, loaded, traced
 from viz.state.session import current
 from viz.views.for_a_class.lesson import STYLE
 from viz.views.for_a_class.reach import HOW_TO_SHARE, class_address
+
+say = sentences_of("for_a_class.exercises")
 
 _ASKED, _SOLVED = "Sheet", "Answers"
 _KEPT = 8  # classes whose sheets are kept: 40 sheets take a megabyte
@@ -56,14 +59,13 @@ def exercises(look: Look) -> Panel:
             9999,
             1,
             key="class-seed",
-            help="Another seed gives the whole class other numbers. Take one that your pupils do not know: "
-            "whoever knows it can open the answers here.",
+            help=say("another_seed_gives"),
         )
         short = [name for name in names if name in TEN_MINUTES]
         pills = st.pills(
             "On each sheet", names, selection_mode="multi", default=short, key="class-kinds"
         )
-        st.caption(f"These {len(short)} take about ten minutes. The others are spare.")
+        st.caption(say("take_about_ten_minutes", short=len(short)))
     chosen = tuple(name for name in names if name in pills)
     with refusals():
         sheets = _sheets(request, chosen, seed, pupils)
@@ -78,8 +80,8 @@ def exercises(look: Look) -> Panel:
         "class-exercises",
         picture=partial(_sheet, sheets[at], asked, about, solved=shown == _SOLVED),
         below=[
-            Caption("The same seed, sentence and model give the same sheets again."),
-            *([] if root else [Caption(f"The sheets name no address. {HOW_TO_SHARE}")]),
+            Caption(say("same_seed_sentence")),
+            *([] if root else [Caption(say("sheets_name_address", how_to_share=HOW_TO_SHARE))]),
         ],
     )
 
@@ -89,7 +91,7 @@ def _sheet(sheet: ExerciseSheet, asked: SheetsAsked, about: SheetHead, *, solved
     st.html(STYLE)
     with st.container(horizontal=True, vertical_alignment="center", key="class-files"):
         st.markdown(
-            f"Sheet {sheet.pupil} of {asked.pupils}, with numbers of {plain(about.model)}.",
+            say("sheet_numbers", pupil=sheet.pupil, pupils=asked.pupils, model=about.model),
             width="stretch",
         )
         _downloads(asked, about)

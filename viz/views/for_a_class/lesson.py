@@ -11,6 +11,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.nn.intervention import Intervention
+from viz.notation.words import sentences_of
 from viz.saving.offline_page import standalone
 from viz.shell.panel import Panel
 from viz.state.link import View, address, opening_link
@@ -19,6 +20,8 @@ from viz.state.navigation import HOME, html_link
 from viz.state.navigation import entry as page_entry
 from viz.state.presets import EXAMPLES
 from viz.views.for_a_class.reach import HOW_TO_SHARE, class_address
+
+say = sentences_of("for_a_class.lesson")
 
 FILE = Path(__file__).with_suffix(".toml")
 STYLE = f"<style>{Path(__file__).with_name('teach.css').read_text(encoding='utf-8')}</style>"
@@ -76,7 +79,7 @@ def lesson(look: Look) -> Panel:
     root = class_address("./")
     with st.container(key="class-files", width="content"):
         st.download_button(
-            "The lesson, to print",
+            say("lesson_print"),
             partial(lesson_page, root),
             file_name="lesson.html",
             mime="text/html",

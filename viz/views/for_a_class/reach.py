@@ -7,12 +7,12 @@ import streamlit as st
 
 from model.system.addresses import is_loopback
 from model.system.settings import settings
+from viz.notation.words import sentences_of
 from viz.saving.save import page_address
 
-HOW_TO_SHARE = (
-    "Only this computer can open the app now. To open it to a class, end it and start it with `make class` "
-    "or `attention-lens class`: it then has an address in your network, and a code to scan."
-)
+say = sentences_of("for_a_class.reach")
+
+HOW_TO_SHARE = say("only_computer_open")
 
 
 def class_address(page: str) -> str | None:

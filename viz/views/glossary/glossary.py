@@ -3,6 +3,7 @@
 A page links a term in its Markdown: f"The {glossary_link('softmax')} turns scores into weights."
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ def _term(entry: Mapping[str, Any]) -> Term:
     return Term(**{**entry, **lists})
 
 
+_TERM = re.compile(r"\[([^\]]*)\]\(term:([^)]*)\)")
 _FILE = Path(__file__).with_name("terms.toml")
 TERMS = tuple(map(_term, tomllib.loads(_FILE.read_text(encoding="utf-8"))["term"]))
 _NAMES = {name.casefold(): term for term in TERMS for name in (term.name, *term.also)}
@@ -56,6 +58,11 @@ def term(name: str) -> Term:
         return _NAMES[" ".join(name.split()).casefold()]
     except KeyError:
         raise KeyError(f"The glossary has no term “{name}”.") from None
+
+
+def with_terms(text: str) -> str:
+    """Markdown whose links to terms, `[queries](term:query)`, open the Library."""
+    return _TERM.sub(lambda link: glossary_link(link[2], link[1]), text)
 
 
 def glossary_link(name: str, words: str = "") -> str:

@@ -17,8 +17,11 @@ from model.system.files import NotReadError
 from model.training.checkpoints import shipped_training_run
 from viz.figures.svg import miniature
 from viz.notation.theme import QuantityName
+from viz.notation.words import sentences_of
 from viz.views.glossary.glossary import Term
 from viz.views.worked.by_hand import worked_example
+
+say = sentences_of("glossary.miniatures")
 
 Numbers = NDArray[np.floating]
 STYLE = Path(__file__).with_name("miniatures.css")
@@ -56,7 +59,7 @@ def _lens() -> Numbers:
     """The first step of the worked decoder, read before and after its attention."""
     start = _input("sequence-in-three-steps", "target")
     matrix = _input("sequence-in-three-steps", "matrix")
-    after = result("sequence-in-three-steps", "Vectors after both, with their shortcuts")
+    after = result("sequence-in-three-steps", say("vectors_after_both"))
     return probabilities((np.stack([start[0], after[0]]) @ matrix).astype(np.float32))
 
 
@@ -123,9 +126,7 @@ MADE: dict[str, tuple[Callable[[], Numbers], QuantityName]] = {
     "ALiBi": (_alibi, "score"),
     "Ablation": (_without_a_head, "output"),
     "Attention sink": (
-        lambda: _head(
-            "stories", "Tom Hill saw a red ball. Anna gave the ball", "decoder.1.self", 2
-        ),
+        lambda: _head("stories", say("tom_hill_saw_red"), "decoder.1.self", 2),
         "weight",
     ),
     "Attention rollout": (_rolled_out, "weight"),

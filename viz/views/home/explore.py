@@ -9,6 +9,7 @@ from model.download.entries import Entry, is_on_disk
 from model.loading.registry import models
 from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell import page
 from viz.shell.controls import choose_parts, undo_button
 from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
@@ -24,6 +25,8 @@ from viz.state.session import current, opens_with
 from viz.views.attention.edges import ScoreCell, cell_of
 from viz.views.home.drawer import CHANGED, MORE, OF_A_CELL, drawer
 from viz.views.home.outcome import hero_of, outcome
+
+say = sentences_of("home.explore")
 
 
 @st.fragment
@@ -101,12 +104,12 @@ def real_model() -> None:
         if job is not None and not job.ended.is_set():
             _on_its_way(offered)
         elif is_on_disk(offered):
-            here = f"A real language model, {offered.short_title}, is on this computer."
+            here = say("real_language_model", short_title=offered.short_title)
             _line(here, f"Open {offered.short_title}", open_entry, offered)
         elif job is None or job.refusal is None or job.stopped.is_set():
-            words = f"{offered.short_title}, a real language model, is not on this computer yet."
+            words = say("real_language_model_not", short_title=offered.short_title)
             if job is not None:
-                words += " The download was stopped. The part that has arrived is kept."
+                words += say("download_stopped_part")
             _line(words, "Fetch it" if job is None else "Resume", fetch_behind, offered)
         else:
             _line(job.refusal, "Try again", fetch_behind, offered)

@@ -15,6 +15,7 @@ from viz.explorer.hero import hero
 from viz.explorer.message import Hero
 from viz.notation.labels import token_label
 from viz.notation.numbers import fixed, signed
+from viz.notation.words import sentences_of
 from viz.state.intervention_words import change_in_words
 from viz.state.link import View, short_link, to_link
 from viz.state.look import Look
@@ -24,8 +25,10 @@ from viz.state.session import current
 if TYPE_CHECKING:
     from model.run.model import Model
 
+say = sentences_of("home.outcome")
+
 LISTED, LABEL = 5, 14  # tokens, and letters of one
-LOSS = "The mean of −ln p over the sentence's own tokens, in nats: 0 where each is certain."
+LOSS = say("mean_ln_p_over_sentence")
 STYLE = f"<style>{Path(__file__).with_suffix('.css').read_text(encoding='utf-8')}</style>"
 WAYS = {"why?": "Why?", "carries": "Carries"}  # from a cell: the drawers of Explore
 
@@ -76,7 +79,7 @@ def job_of(model: "Model", head: Head) -> str:
     if np.isnan(change := row["left_out"]):
         return words
     if row["measure"] == "moved":
-        return f"{words}; without it the last vectors move by {change:.2f} of their length"
+        return say("without_last_vectors", words=words, change=change)
     return f"{words}; without it {kind.answer}: {signed(f'{change:+.2f}')}"
 
 
@@ -128,10 +131,10 @@ def _vectors(look: Look) -> None:
     """How far a change moves the sentence vector of an encoder, the mean of its last states."""
     before = look.baseline
     if before is None:
-        st.caption("This model predicts no next token. It makes one vector of the sentence.")
+        st.caption(say("model_predicts_next"))
         return
-    meaning = "Of the mean of its tokens' last vectors with that of the unchanged run; 1: the same."
-    _large("Vector of the sentence: cosine", "1", cosine(before, look.trace), meaning)
+    meaning = say("mean_tokens_last")
+    _large(say("vector_sentence_cosine"), "1", cosine(before, look.trace), meaning)
 
 
 def cosine(before: Trace, after: Trace) -> str:

@@ -20,7 +20,7 @@ from viz.elements.plot import plot
 from viz.figures.cells import CLICKED, edges
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted
+from viz.notation.words import sentences_of
 from viz.shell.panel import Panel
 from viz.state.intervention_words import (
     MASK_VALUES,
@@ -41,6 +41,8 @@ from viz.state.session import (
     undo,
 )
 from viz.views.laboratory.stream_numbers import stream_numbers
+
+say = sentences_of("laboratory.editors")
 
 LABEL = 18  # characters of a token on a button
 PRESSED = 64  # up to so many options are buttons; more are a list
@@ -122,7 +124,7 @@ def stages(look: Look) -> None:
         if values:
             st.toggle(stage.switch(values), **field(stage.field))
         elif not stage.of(current().intervention):
-            st.caption(f"This model has no {stage.field}: without it nothing changes.")
+            st.caption(say("model_without_nothing", field=stage.field))
 
 
 def mask(look: Look) -> None:
@@ -139,27 +141,24 @@ def mask(look: Look) -> None:
 def window(look: Look) -> None:
     """How many keys a query may read at most, and where that hides nothing."""
     st.number_input(
-        "Window: keys that a query reads",
+        say("window_keys_query"),
         value=None,
         min_value=1,
         max_value=LARGEST,
         step=1,
         placeholder="no window",
         width=320,
-        help="At most so many keys, itself included: in a causal layer the last ones, elsewhere as many "
-        "before it as after it.",
+        help=say("most_many_keys_itself"),
         **field("window"),
     )
     with st.container():  # one place, whether there is something to say or not
         own = [one.window for one in (look.baseline or look.trace).attention]
         if widths := sorted({width for width in own if width}):
             keys, layers = " and ".join(map(str, widths)), len(own) - own.count(None)
-            st.caption(
-                f"The model’s own window: {keys} keys, in {layers} of {len(own)} sub-layers."
-            )
+            st.caption(say("model_own_window", keys=keys, layers=layers, own=len(own)))
         changed = look.request.intervention.window
         if changed and changed == current().intervention.window and hides_nothing(look, changed):
-            st.caption("This window is as wide as the text: it hides nothing.")
+            st.caption(say("window_wide_text"))
 
 
 def hides_nothing(look: Look, width: int) -> bool:
@@ -175,17 +174,15 @@ def hides_nothing(look: Look, width: int) -> bool:
 
 def positions(look: Look) -> None:
     """Whether the model is told the positions."""
-    off = "Off: added positions or rotary angles are zero."
+    off = say("off_added_positions")
     biases = look.model.config.biases_positions
     changes_nothing = biases and current().intervention.positions
     st.toggle("Positions", help=off, disabled=changes_nothing, **field("positions"))
     with st.container():  # one place, whether there is something to say or not
         if not look.model.config.has_positions:
-            st.caption("This model has no positions: switching them off changes nothing.")
+            st.caption(say("model_positions_switching"))
         elif biases:
-            st.caption(
-                "This model has its positions in its biases: use the switch “Bias, added to the scores”."
-            )
+            st.caption(say("model_positions_biases"))
 
 
 def _factor(look: Look) -> None:
@@ -194,7 +191,7 @@ def _factor(look: Look) -> None:
     divides = math.isclose(own, 1 / math.sqrt(width), rel_tol=1e-6)
     value_or_number(
         "scale",
-        "Scores are multiplied by",
+        say("scores_multiplied"),
         {
             f"the model's own, {'1/√dₖ = ' if divides else ''}{own:.4g}": None,
             "not scaled: × 1": 1.0,
@@ -213,14 +210,12 @@ def _mask_value(look: Look) -> None:
         number=("Number", LARGEST_MASK_VALUE, 1.0),
     )
     if all(attention.mask is None for attention in look.trace.attention):
-        st.caption(
-            "Nothing is masked in this run, so the mask value has no effect. Mask something first."
-        )
+        st.caption(say("nothing_masked_run"))
 
 
 def _padding(look: Look) -> None:
     several(
-        "Padding: no token may attend to these",
+        say("padding_token_may"),
         range(len(look.trace.tokens)),
         chosen=sorted(current().intervention.hidden),
         name=lambda at: f"{at} {plain(token_label(look.trace.tokens[at].text, LABEL))}",
@@ -236,7 +231,7 @@ def _heads(look: Look) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width="content"):
             several(
-                f"Heads of {layer_label(place)} that are off",
+                say("heads_off", layer_label=layer_label(place)),
                 heads,
                 chosen=look.attention.ablated,
                 name=lambda head: head_label((place, head)),
@@ -279,14 +274,18 @@ def _what_dropped(look: Look) -> None:
     weights, dropped = look.attention.weights(look.head), look.attention.dropped(look.head)
     seen_weights = weights > 0
     if np.array_equal(weights, dropped):
-        st.caption(f"{layer_label(look.place)} is not one of the changed sub-layers.")
+        st.caption(say("not_changed_sub", layer_label=layer_label(look.place)))
         return
     gone, sums = int((dropped[seen_weights] == 0).sum()), dropped.sum(-1)
     st.caption(
-        f"In {head_label((look.place, look.head))} {gone} of "
-        f"{counted(int(seen_weights.sum()), 'weight')} became 0 in this draw. The sums of the rows "
-        f"now run from {sums.min():.3f} to {sums.max():.3f} instead of 1. The picture shows the "
-        "weights before dropout and the output after it."
+        say(
+            "became_0_draw_sums",
+            head_label=head_label((look.place, look.head)),
+            gone=gone,
+            sum_seen_weights=int(seen_weights.sum()),
+            least_sums=sums.min(),
+            most_sums=sums.max(),
+        )
     )
 
 
@@ -301,14 +300,14 @@ def _where(look: Look) -> None:
         intervene(only=only or None)
 
     several(
-        "Only in these sub-layers (none chosen means all)",
+        say("only_sub_layers"),
         names,
         chosen=sorted(current().intervention.only or ()),
         name=layer_label,
         key="laboratory-only",
         take=take,
     )
-    st.caption("Switching off positions or heads always applies to the whole model.")
+    st.caption(say("switching_off_positions"))
 
 
 def _edges(look: Look) -> None:
@@ -317,10 +316,7 @@ def _edges(look: Look) -> None:
     queries, keys = look.labels
     allowed = _allowed(look)
     if len(look.model.stacks()) > 1:
-        st.caption(
-            f"Edges are cut only in {layer_label(look.place)}, the chosen layer, because the "
-            "sub-layers of this model connect different tokens."
-        )
+        st.caption(say("edges_cut_only_chosen", layer_label=layer_label(look.place)))
     blocked = current().intervention.blocked
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         query = _pick("Query token", queries, current().query)
@@ -333,23 +329,23 @@ def _edges(look: Look) -> None:
             on_click=lambda: toggle(look, query, key),
         )
         chosen = st.button(
-            "Cut the chosen cell",
+            say("cut_chosen_cell"),
             key="laboratory-cell",
-            help="The cell that is chosen in the map",
+            help=say("cell_chosen_map"),
         )
         row = frozenset((query, int(key)) for key in np.flatnonzero(allowed[query]))
         st.button(
-            "Cut the whole row",
+            say("cut_whole_row"),
             key="laboratory-row",
             on_click=lambda: _cut(look, current().intervention.blocked | row),
-            help="Cuts every key that this token may attend to, so its row has none left",
+            help=say("cuts_every_key_token"),
         )
     cell = current().query, current().key  # chosen in the explorer by now
     if chosen and cell[0] < len(queries) and cell[1] < len(keys):
         if allowed[cell] or cell in blocked:
             toggle(look, *cell)
             st.rerun()
-        st.caption(f"{cell[0]} cannot attend to {cell[1]}: the mask already forbids it.")
+        st.caption(say("cannot_attend_mask", first_cell=cell[0], cell=cell[1]))
     _weight(look, query, key, closed=closed or cut)
     if max(len(queries), len(keys)) <= CLICKED:
         _grid(look, queries, keys, allowed)
@@ -401,10 +397,10 @@ def _weight(look: Look, query: int, key: int, *, closed: bool) -> None:
             key="laboratory-weight-set",
             disabled=closed,
             on_click=lambda: intervene(weights=elsewhere | others | {(*here, key, wanted)}),
-            help="The other weights of the row share what is left to 1, in their own proportions",
+            help=say("other_weights_row"),
         )
         st.button(
-            "All of the row to this key",
+            say("row_key"),
             key="laboratory-weight-all",
             disabled=closed,
             on_click=lambda: intervene(weights=elsewhere | {(*here, key, 1.0)}),
@@ -414,7 +410,7 @@ def _weight(look: Look, query: int, key: int, *, closed: bool) -> None:
             key="laboratory-weight-back",
             disabled=not of_row,
             on_click=lambda: intervene(weights=elsewhere),
-            help="This row has the model's own weights again",
+            help=say("row_model_own_weights"),
         )
 
 
@@ -436,9 +432,7 @@ def _grid(look: Look, queries: list[str], keys: list[str], allowed: BoolArray) -
         clicked=clicked,
         width=min(30 * len(keys) + 140, 900),
     )
-    st.caption(
-        "Click a cell to cut its edge; click again to restore it. Grey cells are already masked."
-    )
+    st.caption(say("click_cell_cut_edge"))
 
 
 def _allowed(look: Look) -> BoolArray:
@@ -477,7 +471,7 @@ def more_changes(look: Look) -> Panel:
 
 def _compare_with_a_file() -> None:
     if settings().trace_files:
-        link = html_link(HOME, "Compare with the file of another program →", {"show": "Changed"})
+        link = html_link(HOME, say("compare_file_another"), {"show": "Changed"})
         st.html(f'<p class="onward">{link}</p>')
 
 

@@ -25,8 +25,11 @@ from viz.notation.labels import numbered_labels, token_label
 from viz.notation.names import state_names
 from viz.notation.numbers import nats, probability
 from viz.notation.theme import MORE, WEIGHT, rgba
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.state.look import Look
+
+say = sentences_of("laboratory.effects")
 
 
 def runs(look: Look) -> tuple[Trace, Trace]:
@@ -52,28 +55,30 @@ def rows_effect(look: Look) -> Panel:
     remarks = []
     if empty := int(theirs.empty[head].sum()):
         remarks = [
-            "In 1 row every key is masked: it is 0 and reads nothing."
-            if empty == 1
-            else f"In {empty} rows every key is masked: they are 0 and read nothing."
+            say("1_row_every_key") if empty == 1 else say("rows_every_key_masked", empty=empty)
         ]
     if look.request.intervention.dropout:
-        rest = " or to what the sink leaves of it" * (look.attention.sinks is not None)
-        remarks.append(f"These are the weights before dropout, whose rows sum to 1{rest}.")
+        rest = say("sink_leaves") * (look.attention.sinks is not None)
+        remarks.append(say("weights_before_dropout", rest=rest))
     return Panel(
         f"laboratory-rows-{sharp}",
         picture=before_and_after(
             queries,
             *((run.largest if sharp else run.entropy)[head] for run in (ours, theirs)),
-            unit="largest weight of the row" if sharp else "entropy in nats",
+            unit=say("largest_weight_row") if sharp else "entropy in nats",
             colour=WEIGHT,
             top=1.05 if sharp else None,
         ),
         below=[
             Formula(LARGEST if sharp else ENTROPY),
-            f"Mean over all rows and heads of {layer_label(look.place)}: entropy "
-            f"**{row_mean(ours.entropy, ours):.3f}** nats before, **{row_mean(theirs.entropy, theirs):.3f}** "
-            f"after; largest weight **{row_mean(ours.largest, ours):.3f}** before, "
-            f"**{row_mean(theirs.largest, theirs):.3f}** after.",
+            say(
+                "mean_over_rows_heads",
+                layer_label=layer_label(look.place),
+                row_mean=row_mean(ours.entropy, ours),
+                theirs_row_mean=row_mean(theirs.entropy, theirs),
+                ours_row_mean=row_mean(ours.largest, ours),
+                largest_row_mean=row_mean(theirs.largest, theirs),
+            ),
             *map(Caption, remarks),
         ],
         table=Table(
@@ -119,7 +124,7 @@ def stream_effect(look: Look) -> Panel:
         look_for=_where_it_moved(moved, names),
         below=[
             Formula(MOVED),
-            Caption(f"Largest difference in any state of the stream: {largest}."),
+            Caption(say("largest_difference_any", largest=largest)),
         ],
         table=Table(
             {
@@ -135,11 +140,9 @@ def stream_effect(look: Look) -> Panel:
 def _where_it_moved(moved: StreamMovement, names: tuple[str, ...]) -> str:
     changed = np.flatnonzero(moved.distance.max(-1) > 0)
     if not changed.size:
-        return "This stream does not differ from that of the unchanged run in any number."
-    return (
-        f"The first state that differs: **{names[changed[0]]}**. After the last sub-layer the "
-        f"vectors are on average **{moved.share[-1].mean():.1%}** of their length away from the "
-        "unchanged ones."
+        return say("stream_not_differ")
+    return say(
+        "first_state_differs", names=names[changed[0]], mean_last_share=moved.share[-1].mean()
     )
 
 
@@ -170,14 +173,14 @@ def effects(
     ours, theirs = (row_statistics(run.find(look.place)) for run in (before, after))
     of_rows = (
         ("Entropy", "entropy", "from 0 (one token has everything) to ln n (all n are equal)"),
-        ("Top weight", "largest", "1 means that the row attends to one token only"),
+        ("Top weight", "largest", say("1_means_row_attends")),
     )
     rows = [
         PredictionEffect(
             f"{name}, {layer}",
             f"{row_mean(getattr(ours, field), ours):.3f}",
             f"{row_mean(getattr(theirs, field), theirs):.3f}",
-            f"The mean over all rows and heads of {layer}; {meaning}.",
+            say("mean_over_rows_heads_2", layer=layer, meaning=meaning),
         )
         for name, field, meaning in of_rows
     ]
@@ -185,11 +188,8 @@ def effects(
     name, which = "Last vectors", "all tokens"
     if hidden is not None:
         moved = np.delete(moved, hidden)
-        name, which = "Last vectors of the other tokens", "the tokens that are not hidden"
-    meaning = (
-        "How far the last vector of each token is from that of the unchanged run, as a share "
-        f"of its length. The mean of {which}."
-    )
+        name, which = say("last_vectors_other"), say("tokens_not_hidden")
+    meaning = say("far_last_vector", which=which)
     prediction = [] if after.prediction is None else _on_the_prediction(look, before, after)
     return [*prediction, *rows, PredictionEffect(name, "", f"{moved.mean():.1%} away", meaning)]
 
@@ -208,19 +208,16 @@ def _on_the_prediction(look: Look, before: Trace, after: Trace) -> list[Predicti
     was, now = expected
     effects = [
         PredictionEffect(
-            "Next token", was, now, "The most likely token after the text, and its probability."
+            "Next token", was, now, say('most_likely_token')
         ),
         PredictionEffect(
             "Prediction, KL", "", f"{written} nats",
-            "The divergence (KL) of the two distributions after the last token.",
+            say('divergence_kl_distributions'),
         ),
     ]  # fmt: skip
     count = len(after.tokens_of("decoder")) - 1
     if count > 0 and count * len(rows[0]) <= READ_AT_ONCE:
         was, now = (nats(float(losses(run).mean()), max(error, 5e-4)) for run in (before, after))
-        meaning = (
-            "The mean of −ln p over the text's own tokens, in nats: 0 where each token is "
-            "predicted with certainty."
-        )
+        meaning = say("mean_ln_p_over_text")
         effects.append(PredictionEffect("Loss per token", was, now, meaning))
     return effects

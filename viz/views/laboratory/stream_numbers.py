@@ -11,8 +11,11 @@ from model.nn.places import Place, layer_label
 from model.trace.trace import Trace
 from viz.elements.one_of import choosable_table
 from viz.notation.labels import token_label
+from viz.notation.words import sentences_of
 from viz.state.look import Look, traced
 from viz.state.session import current, intervene
+
+say = sentences_of("laboratory.stream_numbers")
 
 LABEL = 18  # characters of a token
 
@@ -43,11 +46,7 @@ def stream_numbers(look: Look) -> None:
         }
     )
     choosable_table(frame, f"laboratory-stream-{hash(look.request)}", take, decimals=2)
-    st.caption(
-        "The largest numbers of the residual stream, each where a layer first reads it. Click one to set it, "
-        "click it again to give it back. In many models a few numbers at the first token are thousands of "
-        "times the median; set to 0 they change all predictions (Sun et al. 2024, “Massive Activations”)."
-    )
+    st.caption(say("largest_numbers_residual"))
 
 
 def _token(trace: Trace, number: LargeNumber) -> str:

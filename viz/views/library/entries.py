@@ -12,6 +12,7 @@ from typing import Literal
 from model.loading.registry import may_be_linked, models
 from model.nn.places import head_label
 from viz.figures.svg import thumbnail
+from viz.notation.words import sentences_of
 from viz.state.link import opening_link
 from viz.state.navigation import HOME, entry, html_link
 from viz.state.presets import SentenceExample
@@ -20,6 +21,8 @@ from viz.views.glossary.glossary import TERMS, Term, term
 from viz.views.glossary.miniatures import picture
 from viz.views.library.questions import ReaderQuestion, questions
 from viz.views.worked.by_hand import WORKED_PAGE, worked_example
+
+say = sentences_of("library.entries")
 
 LibraryKind = Literal["Questions", "Terms", "Examples"]
 KINDS: tuple[LibraryKind, ...] = ("Questions", "Terms", "Examples")
@@ -156,12 +159,12 @@ def group_of(model: str) -> str:
 def _example(example: SentenceExample, rows: Sequence[str]) -> LibraryEntry:
     view = example.view
     named = head_label((view.place, view.head))
-    alt = html.escape(f"Weights of {named}: one row per query, one column per key")
+    alt = html.escape(say("weights_row_per", named=named))
     words = example.look_for
     links = tuple(_leads(example))
     if not links:
         title = models[view.model].short_title
-        words += f" {title} is not on this computer; “Other models” fetches it."
+        words += say("not_computer_other", title=title)
     return LibraryEntry(
         "Examples",
         group_of(view.model),

@@ -27,8 +27,8 @@ from model.papers.claims import (
 from model.papers.stored import has_stored, stored_results
 from model.run.weights_hash import weights_hash
 from viz.elements.one_of import open_one
-from viz.notation.markdown import plain
 from viz.notation.numbers import signed
+from viz.notation.words import sentences_of
 from viz.shell.background import AT_FIRST, SECONDS, Passes, PassesOf
 from viz.shell.panel import Check, Panel, Table
 from viz.state import url
@@ -40,6 +40,8 @@ from viz.state.shares import page_runs
 
 if TYPE_CHECKING:
     from model.papers.asking import Answered
+
+say = sentences_of("library.papers")
 
 PAPER = "paper"  # the parameter of a link that puts one card first
 KEPT = 400  # answers, of all models
@@ -64,7 +66,7 @@ def results_of_papers() -> Panel:
     )
     if left and not _wanted(name):
         st.button(
-            f"Ask this model all {len(left)}",
+            say("ask_model", left=len(left)),
             type="primary",
             key="papers-ask-all",
             on_click=_ask,
@@ -75,7 +77,7 @@ def results_of_papers() -> Panel:
             left,
             "papers-ask-one",
             named=lambda claim: claims()[claim].title,
-            placeholder="or one of them",
+            placeholder=say("or_one_of_them"),
             take=lambda claim: _ask(name, (claim,)),
             quiet=True,
             width=260,
@@ -94,10 +96,13 @@ def _told(name: str, answers: Sequence[PaperResult]) -> str:
     if not answers:
         return ""
     counts = Counter(one.verdict for one in answers)
-    return (
-        f"Of {len(answers)} claims **{counts[HOLDS]} hold** in {plain(models.short_title(name))}, "
-        f"{counts[HOLDS_NOT]} do not, and {counts[NOT_ASKED]} cannot be asked of it. The upper bar is the "
-        "model's figure, the lower one its control, where the reason of the claim is absent."
+    return say(
+        "claims_hold_not",
+        answers=len(answers),
+        holds_counts=counts[HOLDS],
+        short_title=models.short_title(name),
+        holds_not_counts=counts[HOLDS_NOT],
+        not_asked_counts=counts[NOT_ASKED],
     )
 
 
@@ -135,9 +140,8 @@ def _check(name: str) -> Check | None:
         return None
     begins = _weights(name, loaded(name).changed)[:12]
     return Check(
-        f"The {len(stored)} answers were computed beforehand by `python -m model.papers`. They are shown "
-        f"because the open model has the weights that gave them: their SHA-256 begins with {begins}.",
-        "computed with these weights",
+        say("answers_computed_beforehand", stored=len(stored), begins=begins),
+        say("computed_weights"),
     )
 
 
@@ -191,8 +195,8 @@ def _under_way(name: str) -> None:
     run = _answers().known((name, left[0]))
     _, names = st.session_state[_WANTED]
     done = len(names) - len(left)
-    said = f"{done} of {len(names)} claims asked. Now: {claims()[left[0]].title}."
-    line = f" In the queue for the model: place {run.ahead}." if run and run.ahead else ""
+    said = say("claims_asked_now", done=done, names=len(names), title=claims()[left[0]].title)
+    line = say("queue_model_place", ahead=run.ahead) if run and run.ahead else ""
     bar, stop = st.columns([6, 1], vertical_alignment="center")
     bar.progress(done / len(names), text=said + line)
     stop.button("Stop", key="papers-stop", on_click=_stop)
@@ -249,7 +253,7 @@ def _card(name: str, claim: PaperClaim, answers: Mapping[str, PaperResult]) -> s
         f'<p class="quiet">Paper: {html.escape(paper.words)}</p>'
         f'<p class="source">{html.escape(paper.source)}</p>'
         f"<details><summary>How it is asked</summary><p>{html.escape(' '.join(how))}</p></details>"
-        f"{html_link(page.file, 'See it on a text →', parameters)}</article>"
+        f"{html_link(page.file, say('see_on_text'), parameters)}</article>"
     )
 
 
@@ -287,7 +291,7 @@ def _missed(result: PaperResult) -> str:
         return ""
     rule = claims()[result.name].rule
     missed = rule.unmet(result.figure.value, result.control.value) or [
-        f"at least {rule.errors:g} standard errors away from the control"
+        say("least_standard_errors", errors=rule.errors)
     ]
     return f'<p class="missed">✗ It would have to be {html.escape(" and ".join(missed))}.</p>'
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from viz.elements.error_boundary import error_boundary
+from viz.notation.words import sentences_of
 from viz.shell.panel import Panel
 from viz.state import url
 from viz.state.look import is_loaded
@@ -24,6 +25,8 @@ from viz.views.library.entries import (
     term_entry,
 )
 
+say = sentences_of("library.shelf")
+
 TERM, EXAMPLE = "term", "example"  # parameters of a link that opens the list at an entry
 SEARCH = "library-search"
 STYLE = Path(__file__).with_name("library.css")
@@ -34,7 +37,7 @@ def shelf(kind: LibraryKind | None) -> Panel:
     """The search box, and the entries of one kind, or all of them."""
     words = st.text_input(
         "Search the Library",
-        placeholder="Search: a question, a term, a word",
+        placeholder=say("search_question_term"),
         type="search",
         live="250ms",
         max_chars=100,
@@ -56,11 +59,7 @@ def shelf(kind: LibraryKind | None) -> Panel:
 def _draw_matching(entries: Sequence[LibraryEntry], words: str) -> None:
     st.html(STYLE)
     shown = matching(entries, words)
-    st.caption(
-        f"{len(shown)} of {len(entries)}"
-        if shown
-        else "Nothing here has all of these words. Ctrl K searches pages, models and heads too."
-    )
+    st.caption(f"{len(shown)} of {len(entries)}" if shown else say("nothing_words_ctrl"))
     st.html(_grid(shown))
 
 

@@ -20,10 +20,13 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import bold_token
 from viz.notation.names import norm_name
 from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Code, Formula, Panel, Table
 from viz.state.look import Look
 from viz.views.norms import formulas
+
+say = sentences_of("norms.views")
 
 TOKEN, DIMENSION, NORM = "layer-norm-token", "layer-norm-dimension", "layer-norm-norm"
 
@@ -108,17 +111,14 @@ def norm_check(look: Look, norm: NormRecord) -> Check:
     """The kernel's own numbers recomputed, and what the norm reads recomputed from the stream."""
     check = kernel_check(norm)
     apart = float(np.abs(norm_reads(look.model, look.trace, norm.name) - norm.input).max())
-    words = (
-        "Check: recomputed in double precision from the recorded input, "
-        f"{norm.law.compared.format(mean=difference(check.mean))} by a relative error of at most "
-        f"{difference(check.inverse_deviation)}"
+    words = say(
+        "check_recomputed_double",
+        compared=norm.law.compared.format(mean=difference(check.mean)),
+        inverse_deviation=check.inverse_deviation,
     )
     if check.output is not None:
-        words += f", the recorded output by at most {difference(check.output)}"
-    words += (
-        ". The input differs from what it should read, recomputed from the stream and the sub-layers, by at "
-        f"most {difference(apart)}"
-    )
+        words += say("recorded_output_most", output=check.output)
+    words += say("input_differs_should", apart=apart)
     largest = max(check.mean, check.inverse_deviation, check.output or 0.0, apart)
     return Check(f"{words}.", largest)
 
@@ -133,17 +133,13 @@ def _change_of_size(norm: NormRecord, *, shifts: bool) -> str:
     """What the norm does to the tokens' sizes, in the numbers of this sentence."""
     name = norm.law.spread
     before, after = (spread_of(norm, values).reach for values in (norm.input, norm.normalized))
-    then = f"{'γ and β then stretch and shift' if shifts else 'γ then stretches'} single dimensions"
+    then = f"{say('both_stretch') if shifts else say('gamma_stretches')} single dimensions"
     if (norm.gamma == 1).all() and not norm.beta.any():  # still what training begins with
         then = "γ = 1 and β = 0 change nothing" if shifts else "γ = 1 changes nothing"
     if len(before) == 1:
-        return (
-            f"The token's {name} is {before[0]:.2f} before the norm and {after[0]:.2f} after "
-            "normalization."
-        )
-    return (
-        f"Before the norm the {name}s of the tokens {_span(before)}; after normalization they "
-        f"{_span(after)}. {then}."
+        return say("token_before_norm", name=name, first_before=before[0], first_after=after[0])
+    return say(
+        "before_norm_tokens", name=name, span=_span(before), after_span=_span(after), then=then
     )
 
 
@@ -158,12 +154,12 @@ def _reads(config: TransformerConfig, name: str) -> str:
     if ".embedding." in name:
         added = {"its position's": config.adds_positions, "its segment's": config.segments}
         parts = " and ".join(part for part, is_added in added.items() if is_added)
-        vector = f"sum of the token's vector and {parts}" if parts else "token's vector"
-        return f"Its input is the {vector}."
+        vector = say("sum_token_vector", parts=parts) if parts else "token's vector"
+        return say("input", vector=vector)
     if ".final." in name:
-        return "Its input is the last state of the stream, after every sub-layer has added to it."
+        return say("input_last_state")
     if name == Place.named(name).after:
-        return "Its input is f(x), what the sub-layer writes. Its output is added to the stream."
+        return say("input_f_x_sub_layer")
     if not config.norms_sum:
-        return "Its input is x, the stream before the sub-layer. f reads the norm's output."
-    return "Its input is x + f(x): the stream plus what the sub-layer adds to it."
+        return say("input_x_stream_before")
+    return say("input_x_f_x_stream")

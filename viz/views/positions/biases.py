@@ -20,16 +20,15 @@ from model.worked.equality import settled
 from viz.elements.one_of import one_listed
 from viz.figures.cells import panels
 from viz.figures.curves import bias_curves
-from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look, labels_of
 
+say = sentences_of("positions.biases")
+
 DRAWN = 12  # curves in one picture
 TERMS_DRAWN = 40  # tokens in the picture of terms
-TERMS = (
-    "In “content → position” a query says which distances it looks for, in “position → content” a key says "
-    "from which distance it wants to be read. Both are added to query · key."
-)
+TERMS = say("content_position_query")
 
 
 def score_biases(look: Look) -> Panel:
@@ -62,13 +61,13 @@ def _by_distance(bias: DistanceBias, head: int, remarks: Sequence[Part]) -> Pane
     slopes = [] if bias.slopes is None else [Caption(f"Slope of head {head}: m = {slope:.6g}.")]
     first = head // DRAWN * DRAWN
     drawn = bias.values[first : first + DRAWN]
-    apart = f"differ from what the model added by at most {difference(bias.check)}"
-    same = "equal what the model added"
-    words = f"Check: over all pairs of your sentence these {apart if bias.check else same}."
+    apart = say("differ_model_added", check=bias.check)
+    same = say("equal_model_added")
+    words = say("check_over_pairs", apart=apart if bias.check else same)
     remark = law.remark.lstrip()
     if len(bias.values) > DRAWN:
         last = first + len(drawn) - 1
-        remark += f" The picture shows heads {first} to {last} of {len(bias.values)}."
+        remark += say("picture_shows_heads", first=first, last=last, values=len(bias.values))
     columns: dict[str, object] = {"distance": bias.distances}
     if bias.buckets is not None:
         columns["bucket"] = bias.buckets
@@ -102,20 +101,16 @@ def _remarks(
     """The window of the layer; of buckets the sizes in the formula, and whether other layers add the same."""
     remarks: list[Part] = []
     if (width := attention.window) is not None:
-        remarks.append(
-            Caption(
-                f"The window of this layer is {width}: distances of {width} or more are never read."
-            )
-        )
+        remarks.append(Caption(say("window_layer_distances", width=width)))
     if config.buckets:
         both = attention.stack == "encoder"
         each = config.buckets // 2 if both else config.buckets
         words = f"Here B = {config.buckets}, n = {each}, e = {each // 2} and D = {config.farthest}."
         if both:
-            words += " One half of the buckets is for keys that come later."
+            words += say("half_buckets_keys")
         own = [layer.bias for layer in layers if layer.stack == attention.stack]
         if all(np.array_equal(np.asarray(bias), np.asarray(attention.bias)) for bias in own):
-            words += f" All {len(own)} layers of the {attention.stack} share this table W."
+            words += say("layers_share_table", own=len(own), stack=attention.stack)
         remarks.append(Caption(words))
     return remarks
 
@@ -126,12 +121,9 @@ def _of_terms(attention: Attention, terms: BiasTerms, tokens: list[str], head: i
     drawn = {name: term[:count, :count] for name, term in terms.terms.items()}
     mask = attention.mask_of(head)
     hidden = np.zeros((count, count), bool) if mask is None else ~mask[:count, :count]
-    words = (
-        f"δ is the bucket of a distance, r its learned vector, mapped to a key or a query; t counts "
-        f"the terms. The factor is {attention.scale:.4g}."
-    )
+    words = say("bucket_distance_r", scale=attention.scale)
     if count < len(tokens):
-        words += f" The picture shows the first {count} of {len(tokens)} tokens."
+        words += say("picture_shows_first", count=count, tokens=len(tokens))
     columns: dict[str, object] = {
         "query": np.repeat(tokens[:count], count),
         "key": np.tile(tokens[:count], count),
@@ -151,8 +143,7 @@ def _of_terms(attention: Attention, terms: BiasTerms, tokens: list[str], head: i
             Caption(words),
         ],
         check=Check(
-            "Check: over all pairs the terms add up to what the model added, up to "
-            f"{difference(terms.check)}.",
+            say("check_over_pairs_terms", check=terms.check),
             terms.check,
         ),
         table=Table(columns | {name: term.ravel() for name, term in drawn.items()}),

@@ -5,11 +5,13 @@ import numpy as np
 from model.analysis.stream.stream import summed
 from viz.figures.vectors import summands
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token, plain
-from viz.notation.numbers import difference
+from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell.controls import pick_token
 from viz.shell.panel import Caption, Check, Formula, Panel, Table
 from viz.state.look import Look
+
+say = sentences_of("positions.sum")
 
 
 def position_sum(look: Look) -> Panel:
@@ -27,13 +29,10 @@ def position_sum(look: Look) -> Panel:
         name: float(np.linalg.norm(vector)) for name, vector in (parts | {"sum": total}).items()
     }
     lengths = ", ".join(f"{name.removeprefix('+ ')} {length:.2f}" for name, length in size.items())
-    words = (
-        f"{bold_token(look.trace.tokens[token].text)} at position {token} starts with this sum. At another "
-        "position another row is added: word and position become one vector."
-    )
+    words = say("position_starts_sum", text=look.trace.tokens[token].text, token=token)
     if "segments" in whole.parts:
-        words += " The segment tells the two sentences of a pair apart."
-    where = "what the norm after the embeddings reads" if whole.into else "the first state"
+        words += say("segment_tells_sentences")
+    where = say("norm_after_embeddings") if whole.into else "the first state"
     return Panel(
         "positions-sum-picture",
         look_for=words,
@@ -43,8 +42,7 @@ def position_sum(look: Look) -> Panel:
             Caption(f"Lengths: {plain(lengths)}."),
         ],
         check=Check(
-            "Check: over all tokens and dimensions the recomputed sum differs from "
-            f"{where}, as recorded in this pass, by at most {difference(whole.check())}.",
+            say("check_over_tokens", where=where, check=whole.check()),
             whole.check(),
         ),
         table=Table(parts | {"= sum": total}, index="dimension"),

@@ -18,10 +18,12 @@ from viz.figures.chart import frame
 from viz.figures.curves import position_curves
 from viz.figures.vectors import likeness_map, position_map
 from viz.notation.markdown import plain
-from viz.notation.numbers import counted, difference, signed
 from viz.notation.theme import MASKED
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Code, Formula, Panel, Table
 from viz.state.look import Look
+
+say = sentences_of("positions.tables")
 
 DRAWN = 64  # positions
 COLUMNS = (0, 4, 10, 20)  # drawn as curves, with the chosen one
@@ -58,7 +60,7 @@ def position_table(look: Look) -> Panel:
         figure = position_map(shown, **names)
         if whole.own and used is not None and len(used) < rows:
             frame(figure, (-0.5, width - 0.5, -0.5, len(used) - 0.5), MASKED)
-            words += f" Framed: the {counted(len(used), 'position')} of your sentence."
+            words += say("framed_sentence", used=len(used))
     made_for, value = law.width(config), float(values[position, column])
     cell = law.cell(position, column, value, made_for, config.rotary_base)
     return Panel(
@@ -74,7 +76,7 @@ def position_table(look: Look) -> Panel:
         check=_check(look, whole),
         code=Code(
             positions(law.code, rows, made_for, base=config.rotary_base),
-            given={"table": f"{whole.values.shape}: the model's table of positions"},
+            given={"table": say("model_table_positions", values=whole.values.shape)},
             cell={"query": position, "dimension": column},
             value=value,
             reads=() if isinstance(law, InPairs) else _reads(look),
@@ -98,7 +100,7 @@ def position_likeness(look: Look) -> Panel:
     whole = _choose_table(look)
     law, values = whole.law, whole.values[:DRAWN]
     alike = (rotary_likeness if law.turns else likeness)(values)
-    scale = "1 means the same direction, 0 a right angle, −1 opposite directions."
+    scale = say("1_means_same_direction")
     return Panel(
         "positions-likeness",
         look_for=_band(alike),
@@ -117,15 +119,12 @@ def _band(alike: Array) -> str:
     """Whether positions are the more alike the nearer they are."""
     half = len(alike) // 2
     if half < 2:
-        return "A longer table would show whether neighbours are alike."
+        return say("longer_table_show")
     near, far = (float(np.diagonal(alike, apart).mean()) for apart in (1, half))
-    words = (
-        f"Neighbours have a mean likeness of **{signed(f'{near:.2f}')}**, positions {half} apart "
-        f"{signed(f'{far:.2f}')}: "
-    )
+    words = say("neighbours_mean_likeness", near=near, half=half, far=far)
     if near - far > BAND:
-        return f"{words}a band along the diagonal. Nearer positions are more alike."
-    return f"{words}no band along the diagonal. By these vectors position 3 is no nearer to 2 than to {half}."
+        return say("band_along_diagonal", words=words)
+    return say("band_along_diagonal_vectors", words=words, half=half)
 
 
 def _choose_table(look: Look) -> PositionTable:
@@ -163,11 +162,14 @@ def _reads(look: Look) -> tuple[str, ...] | None:
 def _whose(look: Look, whole: PositionTable) -> Caption:
     """Whose positions these are."""
     config, law = look.model.config, whole.law
-    words = f"These are the positions of {look.title}."
+    words = say("positions", look=look.title)
     if not whole.own or look.trace.positions is None:
-        words = (
-            f"{look.title} has {config.position_law.words}. This picture shows the formula, for "
-            f"its {law.of_width} of {law.width(config)}."
+        words = say(
+            "picture_shows_formula",
+            look=look.title,
+            position_law=config.position_law.words,
+            of_width=law.of_width,
+            width=law.width(config),
         )
     return Caption(plain(words))
 
@@ -179,7 +181,6 @@ def _check(look: Look, whole: PositionTable) -> Check | None:
         return None
     largest = float(np.abs(whole.values[: len(used)] - used).max())
     return Check(
-        f"Check: over the {counted(len(used), 'token')} of your sentence these positions differ from what "
-        f"the model used by at most {difference(largest)}.",
+        say("check_over_sentence", used=len(used), largest=largest),
         largest,
     )

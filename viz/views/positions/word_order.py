@@ -14,11 +14,14 @@ from model.serving.engine import Request
 from model.trace.unproven import NotShownError
 from viz.figures.heatmap import Axis, fitted_scale, heatmap, numbers_in_cells
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token, plain
+from viz.notation.markdown import plain
 from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
+
+say = sentences_of("positions.word_order")
 
 WordPair = tuple[str, str]
 OTHERS: tuple[WordPair, ...] = (  # where no two words of the visitor's sentence can change places
@@ -65,9 +68,7 @@ def word_order(look: Look) -> Panel:
         picture=fitted_scale(picture, "difference", 0),
         beside=[
             Formula(r"f(P X) = P\, f(X)"),
-            Caption(
-                "P puts the tokens in another order. A function with this property ignores the order."
-            ),
+            Caption(say("p_puts_tokens_another")),
             Caption(_why(look, runs)),
             Caption(_read(typed, texts, look.request.text, len(tokens))),
         ],
@@ -85,15 +86,12 @@ def _look_for(runs: dict[str, Reordered], tokens: list[str]) -> str:
     """What these two runs show, each way."""
     on, off, last = (_is_equal(runs[way]) for way in (ON, OFF, list(runs)[-1]))
     if on or not last:
-        return "The largest differences show in which case the model tells the two sentences apart."
+        return say("largest_differences_show")
     most = int(runs[ON].differences.argmax())
-    differs = f"With positions {bold_token(tokens[most])} differs most, by {runs[ON].largest:.2f}."
+    differs = say("positions_differs_most", most_tokens=tokens[most], largest=runs[ON].largest)
     if LIFTED in runs and not off:
-        return (
-            f"{differs} Without them the model still tells the two sentences apart: its causal mask shows "
-            "each token only the earlier ones. Lift the mask too, and all that is left is rounding."
-        )
-    return f"{differs} Without them all that is left is rounding: who does what to whom is lost."
+        return say("without_model_still", differs=differs)
+    return say("without_left_rounding", differs=differs)
 
 
 def _sentences(look: Look) -> WordPair:
@@ -161,31 +159,24 @@ def _request(look: Look, text: str, way: str) -> Request:
 def _why(look: Look, runs: dict[str, Reordered]) -> str:
     """What these numbers mean for this model."""
     if not look.model.config.has_positions:
-        return "This model has no positions: switching them off changes nothing."
+        return say("model_positions_switching")
     if LIFTED in runs:
-        return (
-            "Switching off positions alone does not make a GPT ignore the order. The first token "
-            "sees only itself, the second sees two, and so on: the mask is itself a kind of "
-            "position."
-        )
-    words = "Without positions and without a mask, attention treats a text as a bag of words."
+        return say("switching_off_positions")
+    words = say("without_positions_without")
     if _is_equal(runs[OFF]):
-        words += (
-            " Differences of this size come from rounding: the sums are computed in a "
-            "different order."
-        )
+        words += say("differences_size_come")
     return words
 
 
 def _read(typed: WordPair, texts: WordPair, text: str, count: int) -> str:
     """What is compared, and how. typed, texts: both sentences as they are written and as they are read; text:
     the visitor's. count: tokens."""
-    words = "A number: the largest difference of a token's last state between the two sentences"
-    words += f", of the first {DRAWN} of {count} tokens." if count > DRAWN else "."
+    words = say("number_largest_difference")
+    words += say("first_tokens", drawn=DRAWN, count=count) if count > DRAWN else "."
     if typed[0] != text:
-        words = f"No two words of your sentence can change places, so “{typed[0]}” is read. {words}"
+        words = say("words_sentence_change", first_typed=typed[0], words=words)
     if texts != typed:
-        words += " Both are read with a space in front, so that a first word is the same token elsewhere."
+        words += say("both_read_space")
     return plain(words)
 
 

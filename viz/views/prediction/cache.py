@@ -33,12 +33,15 @@ from viz.figures.diagrams import StepBars, staircase
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import SUBLAYERS
-from viz.notation.numbers import counted, difference, number, signed
+from viz.notation.numbers import counted, number, signed
 from viz.notation.theme import KEY, PROBABILITY, SCORE
+from viz.notation.words import sentences_of
 from viz.shell.background import Offer, passes_or_offer
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.look import Look, traced
 from viz.views.prediction.writing import request_after, so_far, tokens_to_write, writing
+
+say = sentences_of("prediction.cache")
 
 GREEDY = Choice(Sampling())
 SCORES, BYTES, TIME = "scores", "bytes kept", "milliseconds"
@@ -160,12 +163,12 @@ def _table(run: Trace, steps: tuple[WritingStep, ...], bars: list[StepBars]) -> 
 def _saved(bars: StepBars, measure: str) -> str:
     """What the last step takes, with the cache and without one."""
     last = len(bars.values)
-    rows = "Each row is a step. Keys and values are computed for the new token; those before it are kept"
+    rows = say("row_step_keys_values")
     if not bars.other:
-        return f"{rows}: after step {last} they take {bars.values[-1]:,.0f} bytes."
+        return say("after_step_take", rows=rows, last=last, last_values=bars.values[-1])
     value, other, step = bars.values[-1], bars.other[-1], f"Step {last} takes"
     if measure == TIME and last > 1:
-        value, other, step = sum(bars.values[1:]), sum(bars.other[1:]), "After the first, all take"
+        value, other, step = sum(bars.values[1:]), sum(bars.other[1:]), say("after_first_take")
     times = other / value if value else 0.0
     return f"{rows}. {step} {value:,.0f} {measure}; without the cache {other:,.0f}" + (
         f", {times:,.{0 if times >= 10 else 1}f} times as many." if times > 1 else "."
@@ -175,7 +178,7 @@ def _saved(bars: StepBars, measure: str) -> str:
 def _share_saved(bars: StepBars) -> None:
     """How much of all steps together the cache saves, or what it holds at the end."""
     if not bars.other:
-        st.metric("Kept at the end", bytes_text(int(bars.values[-1])))
+        st.metric(say("kept_end"), bytes_text(int(bars.values[-1])))
     elif (saved := 1 - sum(bars.values) / sum(bars.other)) > 0:
         st.metric(
             f"Saved in {counted(len(bars.values), 'step')}", f"{saved:.0%} of the {bars.title}"
@@ -186,23 +189,24 @@ def _new(look: Look, run: Trace, steps: tuple[WritingStep, ...]) -> str:
     """What the last step computes, and what it reads."""
     config, last = look.model.config, steps[-1]
     if len(steps) == 1:
-        return f"Step 1 reads {counted(last.tokens, 'token')}: nothing is kept yet."
+        return say("step_1_reads_nothing", tokens=last.tokens)
     against = counted(last.tokens, "key")
     keys = keys_there(windows_of(run), last.tokens).sum(1)
     fewer = keys[keys < last.tokens]
     if len(fewer):
         others = len(keys) - len(fewer)
-        against = f"{fewer[0]} keys in {counted(len(fewer), 'layer')} with a sliding window"
+        against = say("keys_sliding_window", first_fewer=fewer[0], fewer=len(fewer))
         against += f" and {counted(last.tokens, 'key')} in {counted(others, 'other')}" * bool(
             others
         )
     if run.target_tokens:
-        against += (
-            f", and against the {counted(len(run.tokens), 'key')} of the source in cross-attention"
-        )
-    return (
-        f"In step {len(steps)} each of {counted(config.decoder_layers, 'layer')} with "
-        f"{counted(config.heads, 'head')} multiplies one row of Q by {against}."
+        against += say("against_source_cross", tokens=len(run.tokens))
+    return say(
+        "step_multiplies_row",
+        steps=len(steps),
+        decoder_layers=config.decoder_layers,
+        heads=config.heads,
+        against=against,
     )
 
 
@@ -212,27 +216,25 @@ def _why(gap: Apart, last: WritingStep) -> str:
         f"The passes over {last.tokens - 1} and over {last.tokens} tokens share {gap.numbers:,} numbers in "
         f"keys and values, the largest {number(gap.largest)}; "
         + (
-            f"they differ by at most {difference(gap.difference)}."
+            say("differ_most", difference=gap.difference)
             if gap.difference
-            else "every one is the same, to the last bit."
+            else say("every_same_last")
         )
     )
     if gap.agree:
-        return f"They may be kept: no token attends to a later one. {measured}"
-    return f"They may **not** be kept here: a new token changes them. {measured}"
+        return say("may_kept_token_attends", measured=measured)
+    return say("may_not_kept_new", measured=measured)
 
 
 def _same_logits(gaps: list[float | None]) -> str:
     known = [gap for gap in gaps if gap is not None]
     if not known:
         return ""
-    return f" Both ways give the same logits, to within {difference(max(known))}."
+    return say("both_ways_give_same", known=max(known))
 
 
 def _timed() -> str:
-    return plain(
-        f"Measured: each pass ran once, on {machine()}, which others may be using, so single times vary."
-    )
+    return plain(say("measured_pass_ran", machine=machine()))
 
 
 _LATENT = (
@@ -254,22 +256,19 @@ def _in_bytes(look: Look, run: Trace, written: WrittenToken) -> tuple[Formula, s
     each = " and ".join(f"{size:,} in the {kind}" for kind, size in sizes.items())
     alike = len({one.nbytes for one in caches.values()}) == len(sizes)
     words = (
-        f"The keys and values that the running model keeps take {measured:,} bytes"
+        say("keys_values_running", measured=measured)
         + f": {each} of each of {counted(config.decoder_layers, 'layer')}" * alike
         + f", {width} bytes a number."
     )
     if any(one.tokens < tokens for name, one in caches.items() if not name.endswith("cross")):
-        words += " That is less than the formula gives: a sliding window drops what it hides."
+        words += say("less_formula_gives")
     elif measured != total:
-        words += " The formula differs: here keys and values are not as wide as its numbers say."
+        words += say("formula_differs_keys")
     if config.groups_keys:
         group = config.heads // config.key_head_count
-        words += (
-            f" {group} heads share one head of keys and values; with one for each head the cache would "
-            f"take {group * measured:,} bytes."
-        )
+        words += say("heads_share_head", group=group, measured_group=group * measured)
     if source:
-        words += f" Those of the {source} source tokens are kept from the first step."
+        words += say("source_tokens_kept", source=source)
     formula = (
         r"2 \cdot \text{layers} \cdot \text{key heads} \cdot d_k \cdot "
         rf"{'(n + m)' if source else 'n'} \cdot \text{{bytes}} = 2 \cdot {config.decoder_layers} \cdot "
@@ -288,11 +287,14 @@ def _latent_bytes(run: Trace, written: WrittenToken, width: int) -> tuple[Formul
     total = _bytes(written)
     plainly = width * first.tokens * sum(len(each) * each.shape[-1] for each in vectors)
     numbers = len(written.kept), latent, turned, first.tokens, width
-    return Formula(_LATENT % numbers + f"{total:,}".replace(",", "{,}")), (
-        f"Each layer keeps of every token one **latent vector** of {latent} numbers and one rotated key of "
-        f"{turned}, and rebuilds keys ({keys} numbers a token) and values ({values}) from them. The running "
-        f"model keeps {total:,} bytes; the keys and values themselves would take "
-        f"{plainly * len(written.kept):,}."
+    return Formula(_LATENT % numbers + f"{total:,}".replace(",", "{,}")), say(
+        "layer_keeps_every",
+        latent=latent,
+        turned=turned,
+        keys=keys,
+        values=values,
+        total=total,
+        plainly=plainly * len(written.kept),
     )
 
 
@@ -306,7 +308,7 @@ def _shorter(look: Look, eviction: Eviction, measure: str, count: int) -> Panel:
     window, first = eviction.window or 0, eviction.first or 1
     offer = Offer(
         "prediction-evict",
-        f"The model writes {counted(count, 'token')} with each of three caches.",
+        say("model_writes_three", count=count),
         "Write all three",
         "tokens",
         "written",
@@ -345,14 +347,12 @@ def _shorter(look: Look, eviction: Eviction, measure: str, count: int) -> Panel:
         look_for=_lost(short, whole),
         picture=_staircase(passed, steps, [bars, probabilities], eviction),
         beside=[
-            "**Written with every token kept**",
+            say("written_every_token"),
             partial(so_far, (), model.tokenizer.named(whole.writing.ids), 0),
-            "**Written with this cache**",
+            say("written_cache"),
             partial(so_far, (), model.tokenizer.named(short.writing.ids), 0),
             *_perplexities(short, whole),
-            Caption(
-                "Tokens keep the positions at which they were read; the given text is read by the same rule."
-            ),
+            Caption(say("tokens_keep_positions")),
             *([Caption(_timed())] if measure == TIME else []),
         ],
         table=_table(passed, steps, [bars, probabilities]) if known == len(steps) else None,
@@ -361,9 +361,9 @@ def _shorter(look: Look, eviction: Eviction, measure: str, count: int) -> Panel:
 
 def _perplexities(short: Shorter, whole: Shorter) -> list[Part]:
     rows = (
-        ("first text, every token kept", whole.of_whole),
-        ("first text, this cache", short.of_whole),
-        ("this cache's text, every token kept", short.of_own),
+        (say("first_text_every"), whole.of_whole),
+        (say("first_text_cache"), short.of_whole),
+        (say("cache_text_every"), short.of_own),
     )
     listed = "\n".join(f"| {name} | {_perplexity(logs)} |" for name, logs in rows)
     return [f"| perplexity | |\n|---|--:|\n{listed}", Formula(PERPLEXITY)]
@@ -382,12 +382,6 @@ def _lost(short: Shorter, whole: Shorter) -> str:
         kept += f" and the first {eviction.first}" if eviction.first > 1 else " and the first"
     own, other = (float(one.of_whole.mean()) for one in (whole, short))
     before, after = (signed(f"{round(mean, 2) + 0.0:.2f}") for mean in (own, other))
-    return (
-        f"With only {kept} kept, the text that the model wrote with every token kept has a mean "
-        f"log-probability of {after} instead of {before}"
-        + (
-            ": a longer text would show more."
-            if own - other < 0.05
-            else ": it no longer expects it."
-        )
+    return say("only_kept_text_model", kept=kept, after=after, before=before) + (
+        say("longer_text_show") if own - other < 0.05 else say("longer_expects")
     )

@@ -5,8 +5,11 @@ from dataclasses import replace
 import streamlit as st
 
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell.model_picker import language_model_for, model_title, open_model
 from viz.state.look import Look, traced
+
+say = sentences_of("prediction.encoder")
 
 
 def read_by_a_gpt(look: Look, words: str) -> Look | None:
@@ -15,7 +18,7 @@ def read_by_a_gpt(look: Look, words: str) -> Look | None:
     words: what the encoder cannot do.
     """
     name = language_model_for(look.request.text)
-    said = f"{look.title} is an encoder: it reads a text and {words}."
+    said = say("encoder_reads_text", look=look.title, words=words)
     if name is None:
         st.markdown(plain(said))
         return None
@@ -23,7 +26,7 @@ def read_by_a_gpt(look: Look, words: str) -> Look | None:
     try:
         seen = Look(replace(look.request, model=name, target=None, languages=()))
         traced(seen.request)
-        instead, said = seen, f"{said} Below, {title} reads the same text."
+        instead, said = seen, say("below_reads_same", said=said, title=title)
     except ValueError:  # the text is longer than its context
         pass
     with st.container(horizontal=True, vertical_alignment="center"):

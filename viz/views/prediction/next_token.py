@@ -23,7 +23,7 @@ from model.trace.trace import Trace
 from model.worked.equality import sign
 from viz.figures.bars import Bars, distribution
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token, plain
+from viz.notation.markdown import plain
 from viz.notation.numbers import (
     fixed,
     nats,
@@ -34,8 +34,11 @@ from viz.notation.numbers import (
     sign_of_sum,
     significant,
 )
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.state.look import Look
+
+say = sentences_of("prediction.next_token")
 
 UNCHANGED = Sampling()
 _DEFAULTS = {
@@ -94,17 +97,25 @@ def in_words(chosen: Sampling, logits: Array, error: float) -> list[str]:
     drawn, divisor, said = chosen.of(logits), f"{chosen.temperature:g}", []
     if chosen.temperature != 1:
         gain = "likely" if chosen.temperature < 1 else "unlikely"
-        said.append(f"Temperature {divisor} divides every logit by {divisor}: {gain} tokens gain.")
+        said.append(say("temperature_divides_every", divisor=divisor, gain=gain))
     if chosen.top_k is not None:
         said.append(
-            f"Top-k keeps {np.count_nonzero(cut):,} of {len(cut):,} tokens. Together they had a "
-            f"probability of {probability(warmed[cut > 0].sum(), error)}."
+            say(
+                "top_k_keeps_tokens",
+                count_nonzero=np.count_nonzero(cut),
+                cut=len(cut),
+                sum_warmed=probability(warmed[cut > 0].sum(), error),
+            )
         )
     if chosen.top_p != 1:
         said.append(
-            f"Top-p keeps the smallest set of likely tokens that has at least {chosen.top_p:g}: "
-            f"{np.count_nonzero(drawn):,} of {np.count_nonzero(cut):,}, which have "
-            f"{probability(cut[drawn > 0].sum(), error)}."
+            say(
+                "top_p_keeps_smallest",
+                top_p=chosen.top_p,
+                count_nonzero=np.count_nonzero(drawn),
+                cut_count_nonzero=np.count_nonzero(cut),
+                sum_cut=probability(cut[drawn > 0].sum(), error),
+            )
         )
     return said
 
@@ -170,8 +181,13 @@ def next_token(look: Look) -> Panel:
         token, own = tokens[position + 1], row.own
         rank = int((own > own[token.id]).sum()) + 1
         following = [
-            f"In your text {bold_token(token.text)} comes next. The model gave it "
-            f"{probability(own[token.id], row.error)}, rank {rank:,} of {len(own):,}."
+            say(
+                "text_comes_next",
+                token=token.text,
+                own=probability(own[token.id], row.error),
+                rank=rank,
+                own_2=len(own),
+            )
         ]
     return replace(
         bars_of(look, row, "prediction-next", ids, filled),
@@ -185,7 +201,7 @@ def next_token(look: Look) -> Panel:
         beside=[
             Formula(SOFTMAX),
             Formula(with_numbers(row, filled)),
-            Caption(f"With the numbers of {_chip(look, filled)}. Click another bar for its own."),
+            Caption(say("numbers_click_another", chip=_chip(look, filled))),
             *(Caption(plain(words)) for words in in_words(sampling, row.logits, row.drawn_error)),
             *([_offer_reset] if sampling != UNCHANGED else []),
             partial(_undecided, row),
@@ -207,14 +223,13 @@ def _two_likeliest(look: Look, row: TokenRow) -> str:
     shares, divisor = row.drawn, row.sampling.temperature
     has = f"{_chip(look, first)} has a probability of {fixed(float(shares[first]), 2)}"
     if not shares[second]:
-        return f"{has}: every other token is cut."
+        return say("every_other_token", has=has)
     gap = float(row.logits[first]) - float(row.logits[second])
     ratio = np.exp(gap / divisor)
     times = power_of_ten(ratio, 2) if ratio >= 1e6 else f"{ratio:,.{0 if ratio >= 100 else 1}f}"
     power = f"{gap:.2f}" if divisor == 1 else f"{gap:.2f} / {divisor:g}"
-    return (
-        f"{has}. Its logit is {gap:.2f} above that of {_chip(look, second)}, and the softmax makes "
-        f"of it a factor: exp({power}) ≈ {times} times as probable."
+    return say(
+        "logit_above_softmax", has=has, gap=gap, chip=_chip(look, second), power=power, times=times
     )
 
 
@@ -278,8 +293,8 @@ def _undecided(row: TokenRow) -> None:
     """The entropy of what is drawn with, as the number of equally likely tokens that has the same one."""
     own, drawn = float(entropy(row.own)), float(entropy(row.drawn))
     alike, blur = np.exp(drawn), row.drawn_error
-    st.metric("As undecided as among", f"{rounded(alike, alike * drawn * blur, 1)} equal tokens")
-    without = f" The model's own is {nats(own, own * row.error)}." * (row.sampling != UNCHANGED)
+    st.metric(say("undecided_among"), f"{rounded(alike, alike * drawn * blur, 1)} equal tokens")
+    without = say("model_own", own=nats(own, own * row.error)) * (row.sampling != UNCHANGED)
     st.caption(f"Entropy {nats(drawn, drawn * blur)} nats.{without}")
 
 
@@ -289,9 +304,14 @@ def _sums(row: TokenRow, ids: Sequence[int]) -> str:
     bars = _bars(drawn, ids, row.drawn_error)
     parts = [probability(share, row.drawn_error) for share in (sum(bars.shares), bars.others)]
     whole = probability(sum(bars.all), 0.0)
-    return (
-        f"Listed {parts[0]} + others {parts[1]} {sign_of_sum(parts, whole)} {whole}. "
-        f"{np.count_nonzero(drawn):,} of {len(drawn):,} tokens can come next."
+    return say(
+        "listed_others_tokens",
+        first_parts=parts[0],
+        parts=parts[1],
+        sign_of_sum=sign_of_sum(parts, whole),
+        whole=whole,
+        count_nonzero=np.count_nonzero(drawn),
+        drawn=len(drawn),
     )
 
 

@@ -13,9 +13,12 @@ from viz.figures.heatmap import Axis, heatmap, numbers_in_cells
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import led_by, sign_of_sum, signed
+from viz.notation.words import sentences_of
 from viz.shell.background import Offer, passes_or_offer
 from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.state.look import Look
+
+say = sentences_of("prediction.relevance")
 
 LEFT_OUT, INTEGRATED, BY_ATTENTION = "left out", "integrated gradients", "weights × gradients"
 WRITTEN = 64  # tokens up to which the cells hold their numbers
@@ -70,7 +73,7 @@ def relevance(look: Look) -> Panel:
     length = len(trace.tokens)
     offer = Offer(
         "prediction-relevance",
-        f"The text is run {length} times with one token left out, and {steps} times with gradients.",
+        say("text_run_times_token", length=length, steps=steps),
         f"Run it {length + steps} times",
         "passes",
         "done",
@@ -127,34 +130,30 @@ def _most(logit: str, shares: Relevance, texts: list[str]) -> str:
     sentence = f"{logit} is {signed(f'{shares.logit:.2f}')}. " + (
         f"It {falls} without {most}: by {shares.left_out.max():.2f}."
         if round(float(shares.left_out.max()), 2) > 0
-        else "Leaving out any one token does not lower it."
+        else say("leaving_out_any")
     )
     if len(names) > 1 and np.isfinite(shares.integrated).all():
         place = int(shares.integrated.argmax())
         same = place == int(shares.left_out.argmax())
-        sentence += (
-            f" By integrated gradients {'the same token' if same else f'**{names[place]}**'} matters most: "
-            f"{signed(f'{shares.integrated[place]:+.2f}')}."
+        sentence += say(
+            "integrated_gradients_matters",
+            choice="the same token" if same else f"**{names[place]}**",
+            place_integrated=shares.integrated[place],
         )
     return sentence
 
 
 def _compared(shares: Relevance, steps: int, is_contrast: bool) -> list[Part]:
     """How each estimate goes with the measurement, and what integrated gradients lack."""
-    logit = "the difference of the logits" if is_contrast else "the logit"
+    logit = say("difference_logits") if is_contrast else "the logit"
     lines = [
         f"{name}: {_correlation(shares.left_out, values)}"
         for name, values in ((INTEGRATED, shares.integrated), (BY_ATTENTION, shares.by_attention))
         if np.isfinite(values).all()
     ]
     parts: list[Part] = [
-        f"Rank correlation with **left out** (Spearman): {'; '.join(lines)}.",
-        Caption(
-            "“Left out” puts the mean vector of the vocabulary in the place of the token’s own and measures "
-            f"how far {logit} falls. The two others are estimates: where they differ from it, trust what is "
-            "measured. Weights × gradients speak of positions, which after the first layer hold more than "
-            "their own token."
-        ),
+        say("rank_correlation_left", lines="; ".join(lines)),
+        Caption(say("left_out_puts_mean", logit=logit)),
     ]
     if np.isfinite(shares.integrated).all():
         apart = shares.logit - shares.baseline
@@ -163,16 +162,19 @@ def _compared(shares: Relevance, steps: int, is_contrast: bool) -> list[Part]:
             for one in (shares.integrated.sum(), shares.logit, shares.baseline, apart)
         )
         about = "" if sign_of_sum((should, baseline), whole) == "=" else "about "
-        remark = (
-            f"Check of completeness: the integrated gradients add up to {added}. They should give "
-            f"{about}{should}: {logit}, {whole}, minus the one with every token left out, {baseline}. "
-            f"With {steps} steps the difference is {shares.incomplete:.2g}."
+        remark = say(
+            "check_completeness_integrated",
+            added=added,
+            about=about,
+            should=should,
+            logit=logit,
+            whole=whole,
+            baseline=baseline,
+            steps=steps,
+            incomplete=shares.incomplete,
         )
         if shares.incomplete > FEW_STEPS * abs(apart):
-            remark += " That is more than a tenth of it." + (
-                " On the way from nothing to the text the gradient changes too fast even for so many."
-                * (steps == STEPS[-1])
-            )
+            remark += say("more_tenth") + (say("way_nothing_text") * (steps == STEPS[-1]))
         parts.append(Caption(remark))
     return [Formula(FORMULA), *parts]
 
@@ -190,5 +192,5 @@ def _offer_steps(look: Look, steps: int) -> None:
 def _correlation(measured: Wide, estimate: Wide) -> str:
     correlation = rank_correlation(measured, estimate)
     if correlation is None:
-        return "not defined for so few or equal numbers"
+        return say("not_defined_few")
     return f"**{signed(f'{correlation:+.2f}')}**"

@@ -19,8 +19,9 @@ from viz.elements.one_of import one_step
 from viz.figures.bars import WrittenStep, written_steps
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
-from viz.notation.numbers import counted, difference, fixed, significant
+from viz.notation.numbers import counted, fixed, significant
 from viz.notation.theme import PROBABILITY, rgba
+from viz.notation.words import sentences_of
 from viz.shell.background import Offer, Passes, is_stopped, passes_or_offer
 from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table
 from viz.state.link import TEXT_LIMIT
@@ -38,10 +39,12 @@ from viz.views.prediction.next_token import (
 )
 from viz.views.tokens.chat import offer_chat
 
+say = sentences_of("prediction.writing")
+
 SHOWN = 160  # tokens of the text so far: the end of a long one
-_STYLE = "margin:0; font-size:18px; line-height:1.8; overflow-wrap:anywhere"
+_STYLE = say("margin_0_font_size")
 LENGTHS = (16, 32, 64, 128)
-LIKELIEST, DRAW = "the most likely", "one drawn at random"
+LIKELIEST, DRAW = "the most likely", say("drawn_random")
 GREEDY = r"y_t = \mathrm{arg\,max}_i\; p_i(y_1, \ldots, y_{t-1})"
 DRAWN = r"y_t \sim p(y_1, \ldots, y_{t-1})"
 LISTED = 6  # tokens of the chosen step
@@ -57,7 +60,7 @@ def token_by_token(look: Look) -> Panel:
     count = tokens_to_write(look)
     text = writing(look, choice, count)
     if text is None:
-        words = "Each step reads the whole text so far and adds one token."
+        words = say("step_reads_whole")
         return Panel("prediction-writing", look_for=words)
     run = traced(request_after(look, text.ids[:-1]))
     prediction = run.require_prediction()
@@ -81,8 +84,7 @@ def token_by_token(look: Look) -> Panel:
             *map(Caption, in_words(choice.sampling, row.logits, row.drawn_error)),
         ],
         check=Check(
-            "Check: the probabilities are those of one pass over the whole text. The steps, which keep "
-            f"keys and values, gave log-probabilities that differ by at most {difference(apart)}.",
+            say("check_probabilities_pass", apart=apart),
             apart,
         ),
         table=Table(
@@ -125,10 +127,7 @@ def _step(look: Look, choice: Choice, logits: Array, id_: int) -> WrittenStep:
 def _least_sure(step: WrittenStep, number: int, *, drawn: bool) -> str:
     """Where the model was least sure of what it wrote."""
     (written, *rivals), (share, *others) = step.tokens, step.shares
-    words = (
-        "Each column is a step: its foot is the probability of the token that was written. The model "
-        f"was least sure in step {number}: it wrote {bold_token(written)} with {fixed(share, 2)}"
-    )
+    words = say("column_step_foot", number=number, written=written, share=share)
     if not rivals or not others[0]:
         return f"{words}."
     rival = f"{bold_token(rivals[0])} had {fixed(others[0], 2)}"
@@ -139,10 +138,10 @@ def _end(look: Look, text: Writing, steps: int) -> list[Part]:
     """Why no step follows. steps: how many were asked for."""
     last = len(text.steps)
     if last < text.total and text.done == text.total:
-        return [Caption(f"The model ended its text at step {last}.")]
+        return [Caption(say("model_ended_text", last=last))]
     if last == steps == room_of(look):
         n_ctx = look.model.config.n_ctx
-        return [Caption(f"The text now fills the model's context of {n_ctx:,} tokens.")]
+        return [Caption(say("text_now_fills_model", n_ctx=n_ctx))]
     return []
 
 
@@ -151,7 +150,7 @@ def _lead_to_explore(look: Look, tokens: Sequence[Token]) -> None:
     text = look.model.tokenizer.decode([token.id for token in tokens if not token.special])
     if look.model.config.shape == "decoder" and len(text) <= TEXT_LIMIT:
         view = replace(current(), text=text, show="")
-        view_link(HOME, "What does it attend to? Explore the whole text →", view)
+        view_link(HOME, say("attend_explore_whole"), view)
 
 
 def growing(look: Look, tokens: tuple[Token, ...], run: Passes[Writing]) -> None:
@@ -223,7 +222,7 @@ def writing(look: Look, choice: Choice, steps: int, *, compared: bool = False) -
     """
     model, tokens = look.model, look.trace.tokens
     passes = steps * (len(tokens) + steps) if compared else len(tokens) + steps
-    twice = ", each with the cache and without it" if compared else ""
+    twice = say("cache_without") if compared else ""
     offer = Offer(
         "prediction-compared" if compared else "prediction-writing",
         f"The model writes {counted(steps, 'token')}{twice}.",

@@ -13,12 +13,13 @@ from model.hub.tokenizer import HubTokenizer
 from model.run.tokenizers import Piece, pieces
 from model.trace.unproven import NotShownError
 from viz.notation.labels import token_label
-from viz.notation.markdown import plain
-from viz.notation.numbers import counted
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Panel
 from viz.state.look import Look
 from viz.state.session import current, open_view
 from viz.views.tokens.listing import STYLE
+
+say = sentences_of("tokens.chat")
 
 _ROLE = re.compile(r"(system|developer|user|assistant|model|tool)\b")
 
@@ -45,15 +46,11 @@ def as_a_chat(look: Look) -> Panel:
     tokens = _tokens(look, chat)
     return Panel(
         "tokens-as-a-chat",
-        look_for="Framed: your text. The rest, also tokens that stand for no text, dashed, tells the model "
-        "who is speaking.",
+        look_for=say("framed_text_rest"),
         picture=partial(st.html, chat_lines(tokens, chat)),
         beside=[
             partial(_offer_to_read, look, chat, len(tokens)),
-            Caption(
-                f"{plain(look.title)} was trained to answer chats in this form. The text ends where the "
-                "assistant begins. Without the template the model merely continues your sentence."
-            ),
+            Caption(say("trained_answer_chats", look=look.title)),
             partial(st.code, chat.text, language=None, wrap_lines=True),
         ],
     )
@@ -106,16 +103,13 @@ def chat_of(typed: str, wrapped: str) -> Chat:
 def _offer_to_read(look: Look, chat: Chat, count: int) -> None:
     """What the model reads, and a way to let it read the chat, which has so many tokens."""
     if chat.typed:
-        st.markdown(f"The model reads this text: {counted(count, 'token')}.")
+        st.markdown(say("model_reads_text", count=count))
         return
-    st.markdown(
-        f"The model does not read this yet. It reads your sentence alone, which has "
-        f"{counted(len(look.trace.tokens), 'token')}; as a chat it has {counted(count, 'token')}."
-    )
+    st.markdown(say("model_not_read_yet", tokens=len(look.trace.tokens), count=count))
     st.button(
-        "Run the model on this text",
+        say("run_model_text"),
         key="tokens-as-chat",
-        help="The wrapped text takes the place of your sentence, on every page.",
+        help=say("wrapped_text_takes"),
         on_click=lambda: open_view(replace(current(), text=chat.text)),
     )
 
@@ -129,7 +123,7 @@ def chat_lines(tokens: Sequence[Piece], chat: Chat) -> str:
             lines.append([])
         lines[-1].append(_chip(token, chat.own))
     rows = "".join(f"<ol>{''.join(line)}</ol>" for line in lines if line)
-    name = "Tokens of the sentence as a chat"
+    name = say("tokens_sentence_chat")
     return f'{STYLE}<div class="tokens chat" role="group" aria-label="{name}">{rows}</div>'
 
 

@@ -35,11 +35,14 @@ from viz.elements.one_of import one_listed
 from viz.notation.labels import numbered_labels, token_label
 from viz.notation.markdown import bold_token, plain
 from viz.notation.numbers import counted
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Panel, Part, Table
 from viz.state.look import Look
 
+say = sentences_of("tokens.listing")
+
 UNKNOWN = "[UNK]"  # of word pieces
-GPT2_NAME = "GPT-2, its whole vocabulary"
+GPT2_NAME = say("gpt_2_whole_vocabulary")
 FEW, SEVERAL, MANY = 24, 60, 90  # tokens: more are smaller, and many scroll
 STYLE = f"<style>{Path(__file__).with_name('tokens.css').read_text(encoding='utf-8')}</style>"
 
@@ -50,12 +53,12 @@ def token_list(look: Look) -> Panel:
     words, named = _surprise(look, own)
     notes: list[Part] = []
     if any(piece.token.special for piece in own):
-        notes.append(Caption("Dashed: tokens that the tokenizer added."))
+        notes.append(Caption(say("dashed_tokens_tokenizer")))
     if separator := look.model.config.separator:
         (between,) = look.model.tokenizer.named([separator])
-        hint = f"Write {between.text} between two sentences to read them as a pair."
+        hint = say("write_between_sentences", between=between.text)
         notes.append(Caption(plain(hint)))
-    counts = _counts(text, own) | {"tokens in the vocabulary": f"{look.model.tokenizer.size:,}"}
+    counts = _counts(text, own) | {say("tokens_vocabulary"): f"{look.model.tokenizer.size:,}"}
     return Panel(
         "tokens-own",
         look_for=words,
@@ -90,10 +93,7 @@ def two_tokenizers(look: Look) -> Panel:
     rows = [(look.title, own, tokenizer.size), (name, other, size)]
     kept = ""
     if name == GPT2_NAME and isinstance(tokenizer, GPT2Subset):
-        kept = (
-            f" {plain(look.title)} keeps {tokenizer.size:,} of GPT-2's tokens and renumbers them; any other "
-            "token it spells out in bytes."
-        )
+        kept = say("keeps_gpt_2_tokens", look=look.title, tokenizer=tokenizer.size)
     return Panel(
         "tokens-two",
         look_for=_apart(own, other) + kept,
@@ -121,12 +121,16 @@ def _apart(own: Sequence[Piece], other: Sequence[Piece]) -> str:
     below = {piece.spelled.strip().lower(): piece for piece in other if not piece.token.special}
     shared = [piece for piece in own if piece.spelled.strip().lower() in below]
     if not shared:
-        return f"{words} No token is in both lists."
+        return say("token_both_lists", words=words)
     longest = max(shared, key=lambda piece: len(piece.spelled.strip()))
     same = below[longest.spelled.strip().lower()]
-    return (
-        f"{words} Each numbers its own list: {bold_token(longest.spelled)} is {longest.token.id} above, "
-        f"{bold_token(same.spelled)} is {same.token.id} below."
+    return say(
+        "numbers_own_list",
+        words=words,
+        spelled=longest.spelled,
+        id=longest.token.id,
+        same_spelled=same.spelled,
+        token_id=same.token.id,
     )
 
 
@@ -138,27 +142,29 @@ def _surprise(look: Look, cut: Sequence[Piece]) -> tuple[str, Collection[int]]:
 
     if torn := where(lambda piece: bool(piece.part_of)):
         return (
-            "The framed tokens hold only part of a character. Together with their neighbours they make a "
-            "whole one; alone they have no text, so their bytes are shown.",
+            say("framed_tokens_hold"),
             torn,
         )
     unknown = where(lambda piece: piece.token.text == UNKNOWN)
     if unknown and look.model.new_words(look.request.text):
         return (
-            f"{UNKNOWN} stands for anything that this vocabulary cannot write. The model cannot tell what "
-            "it was.",
+            say("stands_anything_vocabulary", unknown=UNKNOWN),
             unknown,
         )
     if continued := where(lambda piece: piece.token.text.startswith(CONTINUES)):
-        return f"A piece that begins with {CONTINUES} continues the word before it.", continued
+        return say("piece_begins_continues", continues=CONTINUES), continued
     for place, piece in enumerate(cut):
         for other in range(place):
             one = cut[other]
             if one.spelled != piece.spelled and one.spelled.strip() == piece.spelled.strip():
                 return (
-                    f"{bold_token(one.spelled)} and {bold_token(piece.spelled)} are two tokens with two "
-                    f"ids, {one.token.id} and {piece.token.id}: the space before a word, drawn as a "
-                    "dot, belongs to its token.",
+                    say(
+                        "tokens_ids_space",
+                        spelled=one.spelled,
+                        piece_spelled=piece.spelled,
+                        id=one.token.id,
+                        token_id=piece.token.id,
+                    ),
                     (other, place),
                 )
     (id_, times), *_ = Counter(
@@ -167,17 +173,15 @@ def _surprise(look: Look, cut: Sequence[Piece]) -> tuple[str, Collection[int]]:
     if times > 1:
         again = where(lambda piece: piece.token.id == id_)
         return (
-            f"{bold_token(cut[again[0]].spelled)} stands here {times} times, each time with the same id, "
-            f"{id_}. For the model it is the same token; only its position differs.",
+            say("stands_times_time", spelled=cut[again[0]].spelled, times=times, id=id_),
             again,
         )
     if isinstance(look.model.tokenizer, GPT2Subset):
         return (
-            "The space before a word, drawn as a dot, belongs to its token. So a word at the start of the "
-            "text is a different token, with a different id, from the same word later.",
+            say("space_before_word"),
             (),
         )
-    return "Each chip is one token: what the model reads as one unit. The number is its id.", ()
+    return say("chip_token_model"), ()
 
 
 def _room(key: str, cut: Sequence[Piece]) -> DeltaGenerator:
@@ -188,7 +192,7 @@ def _room(key: str, cut: Sequence[Piece]) -> DeltaGenerator:
 def _draw(cut: Sequence[Piece], named: Collection[int], counts: Mapping[str, str]) -> None:
     with _room("tokens-own", cut):
         under = "".join(f"<span><b>{count}</b>{what}</span>" for what, count in counts.items())
-        st.html(token_strip(cut, "Tokens of your sentence", named, under=under))
+        st.html(token_strip(cut, say("tokens_sentence"), named, under=under))
 
 
 def token_strip(
@@ -266,21 +270,21 @@ def _word_steps(look: Look) -> Part:
         return Caption(plain(str(refusal)))
     word = bold_token(words[number])
     if len(cut.steps[0].pieces) == len(cut.own) == 1:
-        return f"{word} is not cut: it is one token."
+        return say("not_cut_token", word=word)
     steps = _merges(cut) if cut.kind == "merges" else _longest(cut)
     whose: list[Part] = [f"**How {word} is cut.** {steps}"]
     if isinstance(tokenizer, GPT2Subset):
         whose.append(Caption(_kept(look.title, tokenizer, cut)))
     if not cut.agrees:
         result = " ".join(token_label(_text(piece)) for piece in cut.own)
-        rules = f"The tokenizer itself makes {result} of this word: it has rules that are not shown here."
+        rules = say("tokenizer_itself_makes", result=result)
         whose.append(plain(rules))
-    words_of_check = "Check: the last row is what the tokenizer itself makes of this word."
+    words_of_check = say("check_last_row_tokenizer")
     return Panel(
         "word-steps",
         picture=partial(st.html, _rows(cut.steps)),
         beside=whose,
-        check=Check(words_of_check, "the tokenizer's own tokens") if cut.agrees else None,
+        check=Check(words_of_check, say("tokenizer_own_tokens")) if cut.agrees else None,
     )
 
 
@@ -313,44 +317,38 @@ def _merges(cut: WordCut) -> str:
     start = f"{counted(len(cut.steps[0].pieces), 'byte')} to begin with."
     merges = [place for place, step in enumerate(cut.steps) if step.rank is not None]
     if not merges:
-        return f"{start} No two neighbours are a pair of the list, so nothing is merged."
+        return say("neighbours_pair_list", start=start)
     before, first = cut.steps[merges[0] - 1].pieces, cut.steps[merges[0]]
     at = first.at or 0
     left, right = (bold_token(_text(piece)) for piece in before[at : at + 2])
-    return (
-        f"{start} In each step the pair of neighbours that was learned first, with the lowest rank, is "
-        f"merged: first {left} and {right}, rank {first.rank:,}. After {counted(len(merges), 'merge')} no "
-        "two neighbours are a pair of the list."
+    return say(
+        "step_pair_neighbours",
+        start=start,
+        left=left,
+        right=right,
+        rank=first.rank,
+        merges=len(merges),
     )
 
 
 def _longest(cut: WordCut) -> str:
-    return (
-        "From what is left of the word, the longest piece that the vocabulary has is taken, framed here; "
-        f"`##` marks a piece that continues a word. That gives {counted(len(cut.own), 'token')}."
-    )
+    return say("left_word_longest", own=len(cut.own))
 
 
 def _other(look: Look) -> str:
     """How a tokenizer cuts words whose steps are not shown."""
     tokenizer = look.model.tokenizer
     if isinstance(tokenizer, WordTokenizer):
-        return "looks up whole words and cuts none."
+        return say("looks_up_whole_words")
     if isinstance(tokenizer, HubTokenizer) and tokenizer.is_unigram:
-        return (
-            "has a unigram tokenizer: of all ways to cut a word into pieces of its list it takes the most "
-            "probable one, without merges, so there are no steps to show."
-        )
-    return "cuts words in a way whose steps are not shown here."
+        return say("unigram_tokenizer_ways")
+    return say("cuts_words_way_whose")
 
 
 def _kept(name: str, tokenizer: GPT2Subset, cut: WordCut) -> str:
-    words = (
-        f"{plain(name)} keeps {len(tokenizer.kept):,} of GPT-2's {gpt2().n_vocab:,} tokens. GPT-2 merges "
-        "with all of them"
+    words = say(
+        "keeps_gpt_2_tokens_gpt", name=name, kept=len(tokenizer.kept), n_vocab=gpt2().n_vocab
     )
     if cut.steps[-1].note != SPELLED:
-        return f"{words}; this word's tokens are among those that are kept."
-    return (
-        f"{words}, and what this model has not kept it then spells in single bytes: the last row."
-    )
+        return say("word_tokens_among", words=words)
+    return say("model_not_kept_spells", words=words)

@@ -24,13 +24,16 @@ from viz.figures.bars import neighbours_bars
 from viz.figures.curves import likeness_lines
 from viz.figures.vectors import look_up, rows_around
 from viz.notation.labels import token_label
-from viz.notation.markdown import bold_token, plain
+from viz.notation.markdown import plain
 from viz.notation.names import state_names
-from viz.notation.numbers import counted, difference, signed
+from viz.notation.numbers import signed
+from viz.notation.words import sentences_of
 from viz.shell.controls import LISTED, pick_token
 from viz.shell.panel import Caption, Check, Formula, Panel, Table, refusals
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
+
+say = sentences_of("tokens.vectors")
 
 ONE_HOT = r"h_{\mathrm{id}} = (0, \ldots, 0, \underset{\mathrm{id}}{1}, 0, \ldots, 0)"
 COSINE = r"\cos(u, v) = \frac{u \cdot v}{\lVert u \rVert \, \lVert v \rVert}"
@@ -52,8 +55,7 @@ def vector_look_up(look: Look) -> Panel:
     )
     return Panel(
         "tokens-look-up-picture",
-        look_for=f"{bold_token(token.text)} has the id {id_}: its one-hot vector is 1 at {id_} and 0 at the "
-        f"other {vocabulary - 1:,} ids. So the product with the table is its row {id_}: a look-up.",
+        look_for=say("id_hot_vector_1", token=token.text, id=id_, vocabulary=vocabulary - 1),
         picture=look_up(
             matrix, _texts(look, rows_around(id_, vocabulary)), id_=id_, product=product
         ),
@@ -64,15 +66,12 @@ def vector_look_up(look: Look) -> Panel:
                 rf"\underset{{{vocabulary} \times {width}}}{{E}} ="
                 rf" \underset{{1 \times {width}}}{{E_{{{id_}}}}}"
             ),
-            Caption(
-                f"{counted(vocabulary, 'row')}, one a token of the vocabulary, with {width:,} numbers each. "
-                "They were learned, and are the same in every sentence."
-            ),
+            Caption(say("token_vocabulary_numbers", vocabulary=vocabulary, width=width)),
         ],
         check=Check(
-            f"Check: the product over all {vocabulary:,} rows differs from the row by "
-            f"at most {difference(copied)}, and{times} from the vector "
-            f"that the model used in this pass by {difference(moved)}.",
+            say(
+                "check_product_over", vocabulary=vocabulary, copied=copied, times=times, moved=moved
+            ),
             copied,
         ),
         table=Table({"one-hot × matrix": product, f"row {id_}": matrix[id_]}, index="dimension"),
@@ -91,16 +90,13 @@ def nearest(look: Look) -> Panel:
     mean = float(cosines(matrix, matrix[token.id]).mean())
     return Panel(
         "tokens-bars",
-        look_for=f"Of all {len(matrix):,} tokens {bold_token(texts[0])} has the vector nearest to that of "
-        f"{bold_token(token.text)}. Tokens that are used in similar ways point in similar directions; the "
-        "model learned this from text alone.",
+        look_for=say(
+            "tokens_vector_nearest", matrix=len(matrix), first_texts=texts[0], token=token.text
+        ),
         picture=neighbours_bars(texts, alike, mean=mean),
         beside=[
             Formula(COSINE),
-            Caption(
-                "1 means the same direction, 0 a right angle. Over the whole vocabulary the mean is "
-                f"{signed(f'{mean:.2f}')}."
-            ),
+            Caption(say("1_means_same_direction", mean=mean)),
         ],
         table=Table(
             {
@@ -117,9 +113,9 @@ def _texts(look: Look, ids: Sequence[int]) -> list[str]:
 
 
 SECOND = (
-    "The dog found the ball near the river",
-    "Sam was sad because the cat was too tired to cross the street",
-    "Anna met Tom near the old house. The animal was very old",
+    say("dog_found_ball_near"),
+    say("sam_sad_because"),
+    say("anna_met_tom_near"),
 )
 SHORTEST = 3  # letters of a word worth comparing
 
@@ -135,11 +131,12 @@ def two_sentences(look: Look) -> Panel:
     alike, names = likeness(look.trace, other, places), _names(look.trace)
     columns: dict[str, object] = {"state": names, "the word": alike.word}
     if alike.others is not None:
-        columns["mean of the other tokens"] = alike.others
+        columns[say("mean_other_tokens")] = alike.others
     return Panel(
         "tokens-likeness",
-        look_for="The word has one vector in both sentences: the cosine is 1. "
-        f"{_what_happens(look.trace, alike.word, places)}",
+        look_for=say(
+            "word_vector_both", what_happens=_what_happens(look.trace, alike.word, places)
+        ),
         picture=likeness_lines(alike.word, alike.others, states=names),
         beside=[Formula(COSINE), Caption(_verdict(look, other, places, alike.word))],
         table=Table(columns),
@@ -178,7 +175,7 @@ def _word(one: Trace, other: Trace) -> tuple[int, int]:
     ]
     longest = max(range(len(pairs)), key=lambda number: len(pairs[number][0].strip()))
     names = [f"{token_label(text, LISTED)}, {here} and {there}" for text, here, there in pairs]
-    label = "Word and its positions"
+    label = say("word_positions")
     _, here, there = pairs[one_listed(label, names, f"tokens-word-{hash(shared)}", first=longest)]
     return here, there
 
@@ -194,17 +191,17 @@ def _what_happens(trace: Trace, word: Array, places: tuple[int, int]) -> str:
     """What the position did to the cosine, then where it fell and where it rose most."""
     names, here, there = _names(trace), *places
     if "positions" not in trace.summands[trace.source]:
-        words = "This model adds no position to it."
+        words = say("model_adds_position")
     elif here == there:
-        words = "Both stand at the same position, so adding the position changes nothing."
+        words = say("both_stand_same")
     else:
-        words = f"Adding the positions takes it to {signed(f'{word[1]:.2f}')}."
+        words = say("adding_positions_takes", word=word[1])
     steps = np.diff(word[1:])
     for move, at in (("fall", int(steps.argmin())), ("rise", int(steps.argmax()))):
         before, after = (signed(f"{cosine:.2f}") for cosine in word[at + 1 : at + 3])
         if before != after and (steps[at] > 0) == (move == "rise"):
-            words += (
-                f" The largest {move} after that: at {names[at + 2]}, from {before} to {after}."
+            words += say(
+                "largest_after", move=move, names=names[at + 2], before=before, after=after
             )
     return words
 
@@ -213,18 +210,18 @@ def _verdict(look: Look, other: Trace, places: tuple[int, int], word: np.ndarray
     """The end of the way in numbers, and why a GPT may show no change at all."""
     here, there = places
     label = plain(token_label(look.trace.tokens[here].text))
-    words = (
-        f"{label}, at position {here} and at position {there}: from {signed(f'{word[0]:.4f}')} to "
-        f"**{signed(f'{word[-1]:.4f}')}** at the last state. Dotted: the mean cosine of the word and the "
-        "other tokens."
+    words = say(
+        "position_position_last",
+        label=label,
+        here=here,
+        there=there,
+        first_word=word[0],
+        last_word=word[-1],
     )
     before, after = (
         [token.id for token in trace.tokens[: place + 1]]
         for trace, place in ((look.trace, here), (other, there))
     )
     if before == after and look.trace.source == "decoder":
-        words += (
-            " Both sentences are the same up to this word. This model sees only earlier tokens, so "
-            "nothing can differ."
-        )
+        words += say("both_sentences_same")
     return words

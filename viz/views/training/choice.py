@@ -23,10 +23,13 @@ from model.training.workshop import Workshop
 from viz.elements.one_of import one_of
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell.panel import below_controls
 from viz.state.engine import engine, is_present
 from viz.state.session import current
 from viz.views.training.own_runs import called, choose_dropped, open_record, own_runs
+
+say = sentences_of("training.choice")
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 TITLES = {
@@ -37,8 +40,8 @@ TITLES = {
 }
 TEXTS = {
     "induction": LIST,
-    "stories": "cat dog mat hat cup cat dog mat hat cup cat",
-    "translate-en-fr": "the black cat sleeps",
+    "stories": say("cat_dog_mat_hat"),
+    "translate-en-fr": say("black_cat_sleeps"),
 }
 ROLES = {
     "induction": "induction head",
@@ -49,7 +52,7 @@ HIGHEST = {  # of a training of the visitor's own, whose heads nobody has tried
     "induction": "highest induction",
     "previous_token": "highest previous token",
 }
-OTHER_TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
+OTHER_TEXT = say("tom_hill_saw_red")
 KEY = "training"  # of the choice, and of the link's parameter
 HERE = "induction"  # the model that a visitor can train, and whose training is shown first
 SAID_TWICE = 10  # symbols of a random list
@@ -126,7 +129,7 @@ def choose_training(
     if not side:
         choose_dropped(chosen)
     name = one_of(
-        "Training on the right" if side else "Training of",
+        say("training_right") if side else "Training of",
         [*names, *own],
         chosen,
         default=first if first in names else names[0],
@@ -187,7 +190,7 @@ def text_box(key: str, default: str, *, listed: bool, shuffles: bool = True) -> 
             key=f"{key}-shuffle",
             on_click=_shuffle,
             args=(key,),
-            help="Draws another random list of a–z and 1–6, and repeats it.",
+            help=say("draws_another_random"),
         )
     return text
 

@@ -9,11 +9,14 @@ from model.training.induction import short_recipe
 from model.training.workshop import PATIENCE, Report
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
+from viz.notation.words import sentences_of
 from viz.shell.panel import Panel, below_controls, draw_panel
 from viz.state.engine import visitor
 from viz.views.training.choice import LIST, archive, offer_training, read, text_box, workshop
 from viz.views.training.player import message, player
 from viz.views.training.views import check_of_traces, plateau, unread
+
+say = sentences_of("training.here")
 
 TICKET = "training-ticket"  # session state: the visitor's own run
 REFUSAL = "training-refusal"  # session state: why a run could not be asked for
@@ -24,8 +27,8 @@ SEEDS = 20
 STEPS = (200, 400, 600, 1000)
 TEXT, HEAD = "training-here-text", "training-here-head"  # keys of widgets
 BEST = {
-    "The best induction head so far": "induction",
-    "The best previous-token head so far": "previous_token",
+    say("best_induction_head"): "induction",
+    say("best_previous_token"): "previous_token",
 }
 HEADS = (
     *BEST,
@@ -48,7 +51,7 @@ def here() -> Panel:
         3,
         key="training-seed",
         disabled=training,
-        help="Another seed draws different starting weights and different lists to learn from.",
+        help=say("another_seed_draws"),
     )
     st.segmented_control(
         "Steps", STEPS, default=STEPS[-1], required=True, key="training-steps", disabled=training
@@ -62,9 +65,7 @@ def here() -> Panel:
     every = st.session_state[LOOKS] = _every(report)
     return Panel(
         "training-here",
-        look_for="In the shipped model's training the loss stayed above 2.6 for 300 steps. Then it dropped, "
-        "and the induction score jumped up in the same steps. With another seed this happens at "
-        "other steps, and 200 steps may be too few.",
+        look_for=say("shipped_model_training"),
         picture=st.fragment(_run, run_every=every),
     )
 
@@ -100,14 +101,9 @@ def _run() -> None:
         if report is not None:
             _progress(report)
         elif TICKET in st.session_state:
-            st.markdown("Your last run was removed to make room for those of others. Train again.")
+            st.markdown(say("last_run_removed"))
         else:
-            st.markdown(
-                "An attention-only GPT with 2 layers and 38,784 weights learns from random lists of 32 "
-                "symbols. 1,000 steps take about half a minute on a free core. One visitor trains at a "
-                f"time. The run ends when you leave this page for {PATIENCE:.0f} seconds, and nothing is "
-                "written to disk."
-            )
+            st.markdown(say("attention_only_gpt", patience=PATIENCE))
     if report is None:
         draw_panel(plateau())
     else:
@@ -122,11 +118,9 @@ def _progress(report: Report) -> None:
     label, key = "Stop", "training-stop"
     if report.state == "waiting":
         label, key = "Leave the queue", "training-leave"
-        place = "next" if report.place == 1 else f"number {report.place} in the queue"
+        place = "next" if report.place == 1 else say("number_queue", place=report.place)
         words.markdown(
-            f"Somebody else is training. You are {place}. Your run will start by itself{_when(report)}. You "
-            "can read other pages meanwhile: your place is kept as long as one is open. Come back by then: a "
-            f"run ends when you leave this page for {PATIENCE:.0f} seconds."
+            say("somebody_else_training", place=place, when=_when(report), patience=PATIENCE)
         )
     else:
         words.progress(report.step / report.recipe.steps, text=_where(report))
@@ -146,25 +140,27 @@ def _where(report: Report) -> str:
     done = f"step {report.step:,} of {report.recipe.steps:,}"
     if report.state == "training":
         if report.seconds_left is None:
-            return "Drawing the first weights"
+            return say("drawing_first_weights")
         loss = f", loss {report.losses[-1][1]:.2f}" if report.losses else ""
-        return f"Training: {done}{loss}, about {report.seconds_left:.0f} seconds left"
+        return say("training_about_seconds", done=done, loss=loss, seconds_left=report.seconds_left)
     if report.state == "stopped":
-        return f"Stopped at {done}. The results so far stay below."
+        return say("stopped_results_far", done=done)
     if report.state == "gone":
-        return f"Ended at {done}, because you had left this view. The results so far stay below."
+        return say("ended_because_left", done=done)
     if report.training_run is None:
         return f"Done: {done}."
     scores, heads = report.training_run.history[-1], report.training_run.heads
-    gates = "It would pass the checks that the shipped model had to pass."
+    gates = say("pass_checks_shipped")
     if report.missed:
-        gates = (
-            "It would fail the checks that the shipped model had to pass: "
-            f"{' '.join(report.missed)}"
-        )
-    return (
-        f"Done: {done}. Induction {scores['induction']:.2f} in {heads['induction']}, previous token "
-        f"{scores['previous_token']:.2f} in {heads['previous_token']}. {gates}"
+        gates = say("fail_checks_shipped", missed=" ".join(report.missed))
+    return say(
+        "done_induction_previous",
+        done=done,
+        induction_scores=scores["induction"],
+        induction_heads=heads["induction"],
+        previous_token_scores=scores["previous_token"],
+        previous_token_heads=heads["previous_token"],
+        gates=gates,
     )
 
 

@@ -13,27 +13,18 @@ from model.trace.dropped import ENDING, dropped_name
 from model.training.training_file import RecordedTraining, read_training
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.state.engine import engine, visitor
 from viz.state.session import let_go
+
+say = sentences_of("training.own_runs")
 
 _OWN = "training-files"  # session state: a record's name by content -> its name where it came from
 _TURN, _REFUSED = "training-file-turn", "training-file-refused"  # session state
 _READ = "training-file-read"  # session state: the name of a record to be chosen
 _UPLOAD = "server.maxUploadSize"  # megabytes
 LONGEST_NAME = 24  # characters of a file's name beside those of the shipped trainings
-HOW = """
-```python
-from model.training.training_record import TrainingRecord
-
-record = TrainingRecord(
-    "run.safetensors", tokenizer=tokenizer,
-    probes=["a b c a b c"],
-)
-for step, batch in enumerate(batches):
-    ...
-    record.step(model, step, loss=loss)
-```
-"""
+HOW = say("python_model_training")
 
 
 class KeptRecords:
@@ -93,14 +84,11 @@ def open_record(place: str) -> None:
     if not settings().trace_files:
         return
     with st.popover("Yours", key=f"{place}-own"):
-        st.markdown(
-            "Record a training of your own, in any loop, in Hugging Face's `Trainer` or in Lightning, and "
-            "drop the file here, also while it is still training:"
-        )
+        st.markdown(say("record_training_own"))
         st.markdown(HOW)
         turn = st.session_state.get(_TURN, 0)
         file = st.file_uploader(
-            "Open the record of a training",
+            say("open_record_training"),
             ENDING,
             key=f"{place}-file-{turn}",
             max_upload_size=min(st.get_option(_UPLOAD), settings().trace_megabytes),

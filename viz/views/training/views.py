@@ -17,7 +17,7 @@ from viz.figures.curves import (
     training_curves,
 )
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.shell.panel import (
     Caption,
     Check,
@@ -29,53 +29,32 @@ from viz.shell.panel import (
     draw_panel,
 )
 from viz.state.presets import EXAMPLES
-from viz.views.glossary.glossary import glossary_link
+from viz.views.glossary.glossary import with_terms
 from viz.views.training.choice import TrainedHead, archive, choose_training, offer_training
 from viz.views.training.player import message, player
 from viz.views.training.player.message import PATTERN_NAMES, measures, patterns
+
+say = sentences_of("training.views")
 
 LOSS = r"""L = -\frac{1}{n} \sum_{t=1}^{n} \ln p\left(x_{t+1} \mid x_1 \dots x_t\right)"""
 STEP = r"""\theta \leftarrow \theta - \eta\, \frac{\partial L}{\partial \theta}"""
 SHOWN = {
     "induction": "induction head",
     "previous_token": "previous-token head",
-    "repeat_accuracy": "second half of lists predicted",
+    "repeat_accuracy": say("second_half_lists"),
 }
 
 
 def idea() -> None:
     words, picture = st.columns(2, gap="large")
     with words:
-        st.markdown(
-            f"""
-A model starts as random numbers. It reads a text and gives each possible next token a
-{glossary_link("probability")}. The **{glossary_link("cross-entropy loss", "loss")}** is the mean of −ln
-p over the tokens that really came next. It is 0 if each was predicted with certainty, and ln V if all V
-tokens are thought equally likely.
-"""
-        )
+        st.markdown(with_terms(say("model_starts_random")))
         st.latex(LOSS)
-        st.markdown(
-            """
-Back-propagation computes the slope of the loss for every weight θ: the **gradient**. One **step** moves
-every weight a little against its slope; η is the learning rate. Then the next batch of texts is read,
-and so on. The models here use AdamW, which adapts the rate of each weight.
-"""
-        )
+        st.markdown(say("back_propagation_computes"))
         st.latex(STEP)
-        st.markdown(
-            f"""
-A **{glossary_link("checkpoint")}** is a copy of all weights at one step. Laid one after another,
-checkpoints show when a head finds its job.
-
-Learning need not be smooth. Here the loss stays high for 300 steps. Then a
-{glossary_link("previous-token head")} in layer 0 and an {glossary_link("induction head")} in layer 1
-form together, and the loss drops: a **phase change**. Nothing told the model to build these heads. They
-make the next token easier to predict.
-"""
-        )
+        st.markdown(with_terms(say("checkpoint_term_checkpoint")))
     with picture:
-        st.markdown("**The induction model's training: a plateau, a drop, a plateau**")
+        st.markdown(say("induction_model_training"))
         draw_panel(plateau())
 
 
@@ -91,12 +70,7 @@ def plateau() -> Panel:
     return Panel(
         "training-idea",
         picture=training_curves({"loss": losses}, scores),
-        below=[
-            Caption(
-                "Each loss is the mean of the 100 steps before it. The scores are for new lists, each "
-                "repeated once."
-            )
-        ],
+        below=[Caption(say("loss_mean_100_steps"))],
         table=Table({"step": steps, "loss": [None, *losses.values], **columns}),
     )
 
@@ -107,18 +81,9 @@ STRIPE = r"""\frac{1}{|R|} \sum_{i \in R}\ \sum_{j < i,\ x_{j-1} = x_i} w_{ij}""
 BEFORE = r"""\frac{1}{n-1} \sum_{i=1}^{n-1} w_{i,\,i-1}"""
 SHARPEST = r"""\frac{1}{n} \sum_{i} \max_j w_{ij}"""
 ROLES = {
-    "induction": (
-        "In a repeated list, the framed cells are the tokens that followed each token the "
-        "first time."
-    ),
-    "previous_token": (
-        "The induction head of the next layer needs this one: on repeated lists both form in "
-        "the same steps."
-    ),
-    "alignment": (
-        "The token of a row predicts the next French word. Where the two languages order words "
-        "differently, the cells should leave the diagonal."
-    ),
+    "induction": say("repeated_list_framed"),
+    "previous_token": say("induction_head_next"),
+    "alignment": say("token_row_predicts"),
 }
 
 
@@ -171,8 +136,14 @@ def _every_head(chosen: TrainedHead, record: RecordedTraining) -> Panel:
     end = int(values[-1].argmax())
     return Panel(
         "training-heads",
-        look_for=f"When does which head form? {title}, of every head: {_lowered(statistic.meaning)} "
-        f"{chosen.name} is drawn strong. At the last step {names[end]} has most, {values[-1, end]:.2f}.",
+        look_for=say(
+            "head_form_every",
+            title=title,
+            lowered=_lowered(statistic.meaning),
+            chosen=chosen.name,
+            end_names=names[end],
+            values=values[-1, end],
+        ),
         picture=heads_forming(
             record.steps, values, heads=names, chosen=at, unit=f"{title.lower()} ({statistic.unit})"
         ),
@@ -186,15 +157,15 @@ def _lowered(sentence: str) -> str:
 
 def formulas(chosen: TrainedHead) -> Columns:
     """The formulas of the numbers that are drawn, side by side."""
-    shown = {"Largest weight of a row": SHARPEST}
+    shown = {say("largest_weight_row"): SHARPEST}
     if chosen.record is None:
-        shown["How far the weights moved, those of a sub-layer with its norm"] = MOVED
+        shown[say("far_weights_moved")] = MOVED
     masks = patterns(chosen.traces, chosen.place)
     if "previous_token" in masks:
         shown = {"The token before": BEFORE, **shown}
     if "induction" in masks:
         shown = {
-            "Weight on what followed the same token earlier; R: the rows that have such a key": STRIPE,
+            say("weight_followed_same"): STRIPE,
             **shown,
         }
     return Columns(
@@ -207,7 +178,7 @@ def unread(traces: CheckpointTraces) -> list[Part]:
     if not traces.unread:
         return []
     read = len(traces.last.tokens)
-    words = f"The first {read:,} tokens are read; {traces.unread:,} more are left out."
+    words = say("first_tokens_read", read=read, unread=traces.unread)
     return [Caption(words)]
 
 
@@ -218,18 +189,21 @@ def check_of(chosen: TrainedHead) -> Check:
         return check_of_traces(traces)
     gap = record.gap(chosen.probe, chosen.place, chosen.head)
     return Check(
-        f"Check: at all {len(record.steps)} recorded steps, attention outputs that were recomputed in the "
-        f"training differ from the module's own by at most {difference(float(record.checks.max()))}. The "
-        f"statistics of {chosen.name} that were measured then differ from those of its weights in the file, "
-        f"which hold {len(traces.steps)} steps, by at most {difference(gap)}.",
+        say(
+            "check_recorded_steps",
+            steps=len(record.steps),
+            float=float(record.checks.max()),
+            chosen=chosen.name,
+            traces_steps=len(traces.steps),
+            gap=gap,
+        ),
         max(gap, float(record.checks.max())),
     )
 
 
 def check_of_traces(traces: CheckpointTraces) -> Check:
     return Check(
-        f"Check: at all {len(traces.steps)} checkpoints, attention outputs and norms recomputed from "
-        f"what was recorded differ from the model's own by at most {difference(traces.check)}.",
+        say("check_checkpoints_attention", steps=len(traces.steps), check=traces.check),
         traces.check,
     )
 
@@ -246,7 +220,12 @@ def _look_for(chosen: TrainedHead) -> str:
     named = [f"Mean {PATTERN_NAMES[what]}" for what in roles if what in PATTERN_NAMES]
     most = next((one for one in numbers if one.name in named), numbers[-1])
     sentences = [
-        f"{most.name}: {most.values[0]:.2f} at the first checkpoint, {most.values[-1]:.2f} at the last.",
+        say(
+            "first_checkpoint_last",
+            most=most.name,
+            first_values=most.values[0],
+            last_values=most.values[-1],
+        ),
         *(ROLES[what] for what in roles if what in ROLES and chosen.record is None),
     ]
     return plain(" ".join(sentences))

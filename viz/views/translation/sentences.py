@@ -15,9 +15,12 @@ from model.training.alignment import aligning_head
 from model.training.grammar import ADJECTIVES, DETERMINERS, NOUNS, PREPOSITIONS, PRONOUNS, VERBS
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.state.link import View
 from viz.state.look import Look
 from viz.state.session import arrived, change_view, current, kept_view, lend_view, open_view
+
+say = sentences_of("translation.sentences")
 
 TRANSLATOR = "translate-en-fr"
 Groups = dict[str, tuple[str, ...]]
@@ -26,22 +29,15 @@ SHAPE = "encoder-decoder"
 _SEED, _DRAWN = "encoder-seed", "encoder-drawn"
 _SHOWN = 60  # characters of a sentence that is kept
 SENTENCES = {  # English: what there is to see in its translation
-    "the black cat sleeps": "“black cat” becomes “chat noir”: the two lines cross.",
-    "the tired doctor opens the red door": "Two pairs change places: “tired doctor” and “red door”.",
-    "the old house": "“vieille” stays before its noun, so no lines cross; but “la” and “vieille” "
-    "are feminine because of “house”.",
-    "the beautiful white dress": "One adjective stays before the noun, the other goes after it.",
-    "the student does not read the letter.": "“ne” and “pas” both come from “not”; “does” has "
-    "no word in French.",
-    "an old man and a young woman are not very tired": "“vieil” instead of “vieux” before a vowel; "
-    "“fatigués” agrees with both.",
-    "my white dog eats a small apple.": "“blanc” goes after its noun, “petite” stays before it.",
-    "this young woman sees the old tree": (
-        "“this” becomes “cette”: the choice depends on “woman”, two words later."
-    ),
-    "these three brown dogs": (
-        "The grammar cannot make this phrase: it has no reference, and the model leaves a word out."
-    ),
+    say("black_cat_sleeps"): say("black_cat_becomes"),
+    say("tired_doctor_opens"): say("pairs_change_places"),
+    "the old house": say("vieille_stays_before"),
+    say("beautiful_white_dress"): say("adjective_stays_before"),
+    say("student_not_read"): say("ne_pas_both_come"),
+    say("old_man_young_woman"): say("vieil_instead_vieux"),
+    say("my_white_dog_eats"): say("blanc_goes_after"),
+    say("young_woman_sees"): say("becomes_cette_choice"),
+    say("three_brown_dogs"): say("grammar_cannot_make"),
 }
 FIRST = next(iter(SENTENCES))
 
@@ -52,7 +48,7 @@ def english_groups() -> Groups:
         "Nouns": _each((noun.english, noun.english_plural) for noun in NOUNS),
         "Adjectives": _each((adjective.english,) for adjective in ADJECTIVES),
         "Verbs": _each((verb.english, verb.english_plural) for verb in VERBS),
-        "Articles and the like": _each([(*DETERMINERS, "an")]),
+        say("articles_like"): _each([(*DETERMINERS, "an")]),
         "Pronouns": tuple(PRONOUNS),
         "Places": tuple(PREPOSITIONS),
         "Small words": ("is", "are", "does", "do", "not", "very", "and", "."),
@@ -73,7 +69,7 @@ def french_groups() -> Groups:
             for one in ADJECTIVES
         ),
         "Verbes (verbs)": ((verb.french, verb.french_plural) for verb in VERBS),
-        "Articles and the like": (tuple(filter(None, forms)) for forms in DETERMINERS.values()),
+        say("articles_like"): (tuple(filter(None, forms)) for forms in DETERMINERS.values()),
         "Pronoms (pronouns)": ((french,) for french, _ in PRONOUNS.values()),
         "Lieux (places)": ((french,) for french in PREPOSITIONS.values()),
     }
@@ -105,15 +101,19 @@ def advise(text: str, groups: Groups, language: str) -> None:
     ]
     st.markdown(
         plain(
-            f"The translator does not know the {language} words {listed}. It was trained on "
-            f"{len(_each(groups.values()))} {language} words; the list shows them all."
+            say(
+                "translator_not_know",
+                language=language,
+                listed=listed,
+                each=len(_each(groups.values())),
+            )
             + (f" Try {'; '.join(alike)}." if alike else "")
         )
     )
 
 
 def known_words(groups: Groups, language: str) -> None:
-    with st.popover(f"The {language} words it knows"):
+    with st.popover(say("words_knows", language=language)):
         _listed(groups)
 
 
@@ -164,12 +164,12 @@ def other_sentences(look: Look | None = None) -> None:
             "Example sentences",
             list(SENTENCES),
             "encoder-sentence",
-            placeholder="Choose an English sentence",
+            placeholder=say("choose_english_sentence"),
             take=_open,
         )
         st.button("Make up a sentence", key="encoder-made-up", on_click=_draw)
         if view.model == TRANSLATOR:
-            st.caption("The English words it knows")
+            st.caption(say("english_words_knows"))
             _listed(english_groups())
 
 
@@ -178,17 +178,12 @@ def say_origin() -> None:
     which waits for the other pages."""
     number, drawn = st.session_state.get(_DRAWN, (0, ""))
     if drawn and drawn == current().text:
-        st.caption(f"Made by the grammar with seed {number}.")
+        st.caption(say("made_grammar_seed", number=number))
     waiting = kept_view()
     if waiting is not None:
         text = waiting.text
         text = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-        st.caption(
-            plain(
-                "This page needs an encoder and a decoder, so it opened the translator. "
-                f"“{text}” and {models.title(waiting.model)} are kept for the other pages."
-            )
-        )
+        st.caption(plain(say("page_needs_encoder", text=text, title=models.title(waiting.model))))
 
 
 def advise_on_english() -> None:
@@ -220,14 +215,9 @@ def sentence_to_open() -> str:
 def offer_translator(title: str) -> None:
     """Says that a model is no encoder–decoder, and opens one that is."""
     text = sentence_to_open()
-    st.markdown(
-        plain(
-            f"{title} has one stack only. This page needs an encoder, which reads the sentence, "
-            "and a decoder, which writes another one: the translator has both."
-        )
-    )
+    st.markdown(plain(say("stack_only_page", title=title)))
     st.button(
-        f"Open “{plain(text)}” in the translator",
+        say("open_translator", text=text),
         key="encoder-open-translator",
         on_click=lambda: open_view(translator_view(text)),
     )

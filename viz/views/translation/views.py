@@ -35,14 +35,13 @@ from viz.figures.room import aligned_tops
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import (
-    counted,
-    difference,
     nats,
     power_of_ten,
     probability,
     significant,
 )
 from viz.notation.theme import KEY, PROBABILITY, QUERY, VALUE, rgba
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Columns, Formula, Panel, Part, Table, draw_view
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, labels_of, traced
@@ -59,6 +58,8 @@ from viz.views.translation.sentences import (
     say_origin,
     worth_seeing,
 )
+
+say = sentences_of("translation.views")
 
 # Formulas. X is the source's stream, Y the target's, E what the encoder hands over.
 
@@ -91,9 +92,9 @@ def whose_french() -> None:
     """Says that the reader's own French is shown, and leads back to the model's."""
     if current().target is not None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption("This is your own French.")
+            st.caption(say("own_french"))
             st.button(
-                "Back to the model's French",
+                say("back_model_french"),
                 key="encoder-own-target",
                 on_click=lambda: change_view(replace(current(), target=None)),
             )
@@ -147,11 +148,11 @@ def _cross_heads(trace: Trace) -> list[tuple[str, int]]:
 
 
 LISTED = 5
-NAMES = ("read by the encoder", "written by the decoder")
+NAMES = (say("read_encoder"), say("written_decoder"))
 SECONDS = 1.2  # between two steps that play by themselves
 _STEP, _READ, _PLAYING = "encoder-step", "encoder-step-of", "encoder-playing"
-_LINE = "font-size:28px; line-height:1.4; overflow-wrap:anywhere; margin:0"
-_NEW = f"background:{rgba(PROBABILITY, 0.28)};color:inherit;border-radius:3px;padding:0 3px"
+_LINE = say("font_size_28_px")
+_NEW = say("background_color_inherit", rgba=rgba(PROBABILITY, 0.28))
 
 
 def translate(look: Look) -> Panel:
@@ -167,8 +168,7 @@ def translate(look: Look) -> Panel:
     drawn = st.fragment(draw_view, run_every=SECONDS if playing else None)
     return Panel(
         "encoder-translate",
-        look_for=worth_seeing(look.request.text, look.request.model)
-        or "Each step adds the marked word; to write it, the model reads the source.",
+        look_for=worth_seeing(look.request.text, look.request.model) or say("step_adds_marked"),
         below=[partial(drawn, _step, own, playing)],
     )
 
@@ -205,12 +205,12 @@ def _step(look: Look, timed: bool) -> Panel:
         ),
         beside=[
             partial(st.html, french),
-            "**What the model expects**",
+            say("model_expects"),
             bars_of(look, row, "encoder-expected", listed_ids(row, LISTED, ids[-1]), ids[-1]),
             Formula(GREEDY),
         ],
         below=[
-            plain(f"To write “{new}”, this head puts {share} of its weight on “{named[most]}”."),
+            plain(say("write_head_puts", new=new, share=share, most_named=named[most])),
             say_origin,
         ],
         check=_alike(look, ids[: step - 1]) if look.model.runs else None,
@@ -259,9 +259,7 @@ def _alike(look: Look, before: tuple[int, ...]) -> Check | None:
         return None
     apart = float(np.abs(whole.after(len(before)) - alone.after(-1)).max())
     return Check(
-        "Check: the decoder ran once over the whole target. Run only over the words "
-        f"before this one, it gives the same logits, to within {difference(apart)}. The masked "
-        "self-attention ensures this: no word sees a later one.",
+        say("check_decoder_ran", apart=apart),
         apart,
     )
 
@@ -275,7 +273,7 @@ def show_alignment(look: Look) -> Panel:
     attention, head = choose_cross_head(trace, links)
     weights = attention.weights(head)[: len(target)]
     names = ["all words", *(f"{token_label(word)} ({at})" for at, word in enumerate(target))]
-    chosen = one_listed("Show the lines of", names, "encoder-alignment-word") - 1
+    chosen = one_listed(say("show_lines"), names, "encoder-alignment-word") - 1
     model = look.request.model if current().target is None else ""
     most = weights.argmax(-1)
     columns: dict[str, object] = {
@@ -286,12 +284,11 @@ def show_alignment(look: Look) -> Panel:
     on_reference: list[Part] = []
     if links is not None:
         columns["reference"] = [" ".join(source[at] for at in link) or "—" for link in links]
-        columns["weight on the reference"] = shares_on_reference(weights, links)
+        columns[say("weight_reference")] = shares_on_reference(weights, links)
         on_reference = [Formula(ON_REFERENCE)]
     return Panel(
         "encoder-alignment",
-        look_for=worth_seeing(look.request.text, model)
-        or "Where lines cross, the two languages put the words in a different order.",
+        look_for=worth_seeing(look.request.text, model) or say("lines_cross_languages"),
         picture=alignment(
             weights,
             source=source,
@@ -308,10 +305,7 @@ def show_alignment(look: Look) -> Panel:
             *on_reference,
         ],
         below=[
-            Caption(
-                "The lines of a word show the row of weights of the query that writes it, one position "
-                "earlier. Each row sums to 1; weights below 0.02 are not drawn."
-            ),
+            Caption(say("lines_word_show")),
             say_origin,
         ],
         check=_recomputed(trace),
@@ -335,17 +329,19 @@ def _shares(
         return []
     shares = shares_on_reference(weights, links)
     count = sum(share is not None for share in shares)
-    parts: list[Part] = [
-        f"This head puts **{mean:.4f}** of its weight on the reference words, the mean of "
-        f"{counted(count, 'word')}."
-    ]
+    parts: list[Part] = [say("head_puts_weight", mean=mean, count=count)]
     for one, other in crossings(links):
         pair = " ".join(source[at] for at in sorted({*links[one], *links[other]}))
         parts.append(
             plain(
-                f"“{pair}” becomes “{target[one]} {target[other]}”: the reference lines cross. "
-                f"Weight on the reference: “{target[one]}” {shares[one] or 0:.4f}, "
-                f"“{target[other]}” {shares[other] or 0:.4f}."
+                say(
+                    "becomes_reference_lines",
+                    pair=pair,
+                    one_target=target[one],
+                    other_target=target[other],
+                    value=shares[one] or 0,
+                    shares_value=shares[other] or 0,
+                )
             )
         )
     return parts
@@ -355,29 +351,24 @@ def _grammar(source: tuple[str, ...], target: tuple[str, ...]) -> list[Part]:
     """What the grammar says where that is not what is shown."""
     phrase = reference_phrase(source)
     if phrase is None:
-        return [
-            Caption(
-                "The grammar cannot make this sentence, so there is no reference to compare with."
-            )
-        ]
+        return [Caption(say("grammar_cannot_make"))]
     if phrase.french == target:
         return []
     french = " ".join(phrase.french)
-    return [Caption(plain(f"The grammar gives “{french}”. Words in both keep their reference."))]
+    return [Caption(plain(say("grammar_gives_words", french=french)))]
 
 
 def _recomputed(trace: Trace) -> Check:
     found = trace.check()
     return Check(
-        "Check: attention outputs and norms, recomputed from the recorded vectors, differ from the model's "
-        f"own by at most {difference(found)}.",
+        say("check_attention_outputs", found=found),
         found,
     )
 
 
 ATTENTIONS = {  # stack and kind of the sub-layers
     "Encoder self-attention": ("encoder", "self"),
-    "Masked decoder self-attention": ("decoder", "self"),
+    say("masked_decoder_self"): ("decoder", "self"),
     "Cross-attention": ("decoder", "cross"),
 }
 
@@ -404,13 +395,14 @@ def three_attentions(look: Look) -> Panel:
     aligned_tops(figures)
     most = int(cross.weights(head)[0].argmax())
     first = target_words(trace)[:1]
-    reads = f"; to write “{first[0]}” it reads “{source_words(trace)[most]}”" if first else ""
+    reads = (
+        say("write_reads", first_first=first[0], most_source_words=source_words(trace)[most])
+        if first
+        else ""
+    )
     return Panel(
         "encoder-attentions",
-        look_for=plain(
-            "The source attends to itself in both directions; the target's future is hatched; in "
-            f"cross-attention the target (rows) reads the source (columns){reads}."
-        ),
+        look_for=plain(say("source_attends_itself", reads=reads)),
         picture=Columns(maps),
         below=[Columns(links_below), whose_french, say_origin],
     )
@@ -430,20 +422,15 @@ def own_target(look: Look) -> Panel:
             partial(known_words, french_groups(), "French"),
             partial(advise, typed, french_groups(), "French"),
         ]
-    wanted = "Write French, right or wrong: a word that the model did not expect has a short bar."
+    wanted = say("write_french_right")
     target, refusal = current().target, _refusal(look, typed) if typed.strip() else ""
     if refusal:
-        words = plain(f"{refusal} Until then the model's own French is shown.")
+        words = plain(say("until_model_own", refusal=refusal))
         return Panel("encoder-forced", look_for=wanted, below=[words, *known])
     if target is None:
         target = _in_english_order(own)
         known.append(
-            Caption(
-                "You have not written any French yet; this is the model's own."
-                if target is None
-                else "You have not written any French yet: these are the model's own words, two of them in "
-                "the English order."
-            )
+            Caption(say("not_written_any") if target is None else say("not_written_any_french"))
         )
     look = with_target(look, target)
     trace = look.trace
@@ -463,7 +450,7 @@ def own_target(look: Look) -> Panel:
             source=source_words(trace),
             target=words_of_target,
             reference=links,
-            names=("read by the encoder", "your French"),
+            names=(say("read_encoder"), "your French"),
         ),
     )
     return Panel(
@@ -548,9 +535,10 @@ def _product(look: Look, given: tuple[GivenWord, ...], own: Look) -> list[Part]:
     """The probability of the whole, beside that of the model's own French."""
     error = rounding(look.trace)
     loss = -_logarithm(given) / len(given)
-    sentence = (
-        f"The product of all probabilities: **{product_in_words(given, error)}**, "
-        f"a loss of {nats(loss, error)} nats per word."
+    sentence = say(
+        "product_probabilities_loss",
+        product_in_words=product_in_words(given, error),
+        loss=nats(loss, error),
     )
     if look.request.target is not None:
         french = look.model.tokenizer.decode([token.id for token in own.trace.target_tokens])
@@ -560,10 +548,12 @@ def _product(look: Look, given: tuple[GivenWord, ...], own: Look) -> list[Part]:
     if not surprises:
         return [sentence]
     word = min(surprises, key=lambda given: given.share)
-    least = (
-        f"The least expected is “{token_label(word.word)}”: {_in_words(word.share, error)}. The "
-        f"model would have written “{token_label(word.first)}”: "
-        f"{probability(word.first_share, error)}."
+    least = say(
+        "least_expected_model",
+        word=token_label(word.word),
+        in_words=_in_words(word.share, error),
+        first=token_label(word.first),
+        first_share=probability(word.first_share, error),
     )
     return [sentence, plain(least)]
 

@@ -22,9 +22,12 @@ from viz.figures.cells import labels, worked_step
 from viz.notation.markdown import plain
 from viz.notation.numbers import DECIMALS, number, numbers
 from viz.notation.theme import ERRATUM, rgba
+from viz.notation.words import sentences_of
 from viz.shell.panel import Formula, Panel, Part, Table, draw_panel
 from viz.shell.pictures import lines_of, script_of
 from viz.state.navigation import html_link, page_link
+
+say = sentences_of("worked.by_hand")
 
 Option = TypeVar("Option")
 WORKED_PAGE = "pages/worked_examples.py"
@@ -195,7 +198,7 @@ def _code(example: Example, at: int) -> None:
     """The lines of a step in the style that the reader chooses, the chosen cell's number, and a script
     that computes the step alone."""
     if not example.code[at]:
-        st.caption("This step has no code: it computes nothing, it shows what is there.")
+        st.caption(say("step_code_computes"))
         st.latex(example.steps[at].formula)
         return
     step, forms, inputs = example.steps[at], example.code, example.inputs
@@ -216,7 +219,7 @@ def _code(example: Example, at: int) -> None:
             for axis, listed in names.items()
         }
     if wanted not in offered:
-        st.caption(f"This step has no form of its own in {STYLES[wanted]}.")
+        st.caption(say("step_form_own", wanted_styles=STYLES[wanted]))
     lines_of(
         snippet(forms, inputs, at, style),
         given=given_to(forms, inputs, at, style),
@@ -225,7 +228,7 @@ def _code(example: Example, at: int) -> None:
     )
     text = script(forms, inputs, at, style)
     needs = "PyTorch and NumPy" if "import numpy" in text else "PyTorch only"
-    script_of(text, f"It needs {needs} and prints the result of this step.")
+    script_of(text, say("needs_prints_result", needs=needs))
 
 
 def _result(step: Step, key: str) -> None:
@@ -241,18 +244,18 @@ def _notes(example: Example, step: Step) -> None:
     """What the notes print for the step and whether it agrees, and the way to their errata."""
     found = sum(erratum.example == example.name for erratum in errata())
     if step.notes is not None and step.differing is not None:
-        words = "**The notes print the same.**"
+        words = say("notes_print_same")
         if not step.agrees:
             count, size = int(step.differing.sum()), int(np.isfinite(step.notes.values).sum())
             where = "" if size == 1 else f" in {count} of {size} figures"
-            words = f"**The notes print another result{where}.** {plain(step.notes.erratum or '')}"
+            words = say("notes_print_another", where=where, value=step.notes.erratum or "")
         st.markdown(words)
         if not step.agrees:
             st.html(printed_table(step))
         st.caption(plain(f"{step.notes.source}: “{step.notes.quotation}”"))
     elif not found:
         return
-    about = f"Errata of the notes, {found} of them here →" if found else "What the notes are →"
+    about = say("errata_notes", found=found) if found else say("notes")
     link = html_link(WORKED_PAGE, about, {SHOW: ERRATA, "example": example.name})
     st.html(f'<p class="onward">{link}</p>')
 
@@ -280,7 +283,7 @@ def printed_table(step: Step) -> str:
         for row, side in enumerate(sides)
     )
     heading = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in head)
-    caption = "As printed" + ("" if step.agrees else ", and under it what the arithmetic gives")
+    caption = "As printed" + ("" if step.agrees else say("under_arithmetic_gives"))
     return (
         f'{PRINTED}<div class="printed"><table><caption>{caption}</caption>'
         f"<tr><td></td>{heading}</tr>{body}</table></div>"

@@ -5,25 +5,27 @@ from functools import cache
 import streamlit as st
 
 from model.worked import examples
-from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.state import url
 from viz.views.worked.by_hand import open_step, worked_example
 
+say = sentences_of("worked.choice")
+
 TOPICS = {
-    "§1": "Self-attention by hand",
-    "§2": "Why scores are divided by √dₖ",
+    "§1": say("self_attention_hand"),
+    "§2": say("why_scores_divided"),
     "§3": "Softmax",
     "§4": "Weighted sum",
     "§5": "Masks",
-    "§6": "The ladder of self-attention",
-    "§7": "Heads, shapes and cost",
+    "§6": say("ladder_self_attention"),
+    "§7": say("heads_shapes_cost"),
     "§8": "Positional encoding",
-    "§9": "Layer and batch norm",
-    "§10": "Feed-forward and shortcuts",
+    "§9": say("layer_batch_norm"),
+    "§10": say("feed_forward_shortcuts"),
     "§11": "Tokens, embeddings, windows",
     "§12": "Encoder and decoder",
     "§13": "The output",
-    "§14": "One word in two sentences",
+    "§14": say("word_sentences"),
 }
 EXAMPLE, STEP = "example", "step"  # parameters of the link
 CHOSEN, WRITTEN = "worked-example", "worked-link"  # session state
@@ -59,9 +61,7 @@ def adopt_link() -> None:
     try:
         worked_example(name)
     except KeyError:
-        st.markdown(
-            f"There is no worked example “{plain(name[:60])}”. Choose one of the examples below."
-        )
+        st.markdown(say("worked_example_choose", name=name[:60]))
         return
     choose(name, int(step) - 1 if step.isascii() and step.isdigit() and len(step) < 4 else 0)
 

@@ -7,8 +7,10 @@ import streamlit as st
 
 from model.worked.failing_code import FailingCode, RunResult, failing_code
 from viz.notation.markdown import plain
-from viz.notation.numbers import difference
+from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Panel
+
+say = sentences_of("worked.failing_code")
 
 _LABELS = {
     "batch": "Sequences",
@@ -17,7 +19,7 @@ _LABELS = {
     "heads": "Heads",
     "head_width": "Head width",
     "context": "Context length",
-    "real_tokens": "Real tokens of each",
+    "real_tokens": say("real_tokens"),
 }
 
 
@@ -41,9 +43,9 @@ def code_that_fails() -> Panel:
     whence = "From" if chosen.mistake else "Compare"
     return Panel(
         "failing",
-        look_for="What Python and PyTorch answer to the code that fails: it runs with your sizes.",
+        look_for=say("python_pytorch_answer"),
         picture=partial(_drawn, chosen, sizes),
-        below=[Caption(plain(f"{whence} {chosen.source}; the code is this app's own."))],
+        below=[Caption(plain(say("code_app_own", whence=whence, source=chosen.source)))],
     )
 
 
@@ -67,14 +69,14 @@ def _drawn(chosen: FailingCode, sizes: Mapping[str, int]) -> None:
 def _tell(outcome: RunResult) -> None:
     """The message, word for word, or the shape of the result."""
     if outcome.result is None:
-        st.markdown("It stops with this message:")
+        st.markdown(say("stops_message"))
         st.code(f"{outcome.kind}: {outcome.message}", language=None, wrap_lines=True)
         return
-    shape = f"It runs. The result has the shape {tuple(outcome.result.shape)}"
+    shape = say("runs_result_shape", tuple=tuple(outcome.result.shape))
     if outcome.is_nan:
         bad = int(outcome.result.isnan().sum())
         st.markdown(
-            f"{shape}, without a message, but {bad} of its {outcome.result.numel()} numbers are NaN."
+            say("without_message_numbers", shape=shape, bad=bad, numel=outcome.result.numel())
         )
     else:
         st.markdown(f"{shape}.")
@@ -85,13 +87,10 @@ def _tell_apart(wrong: RunResult, mended: RunResult) -> None:
     if wrong.result is None or mended.result is None:
         return
     if wrong.result.shape != mended.result.shape:
-        st.markdown("With these sizes nothing is raised, but the mended code gives another shape.")
+        st.markdown(say("sizes_nothing_raised"))
         return
     apart = float((wrong.result - mended.result).abs().max())
     if apart == 0:
-        st.markdown("With these sizes both give the same numbers.")
+        st.markdown(say("sizes_both_give"))
     else:
-        st.markdown(
-            "With these sizes nothing is raised, and the numbers are wrong: they differ from those of the "
-            f"mended code by up to {difference(apart)}."
-        )
+        st.markdown(say("sizes_nothing_raised_numbers", apart=apart))

@@ -7,7 +7,10 @@ import pandas as pd
 import streamlit as st
 
 from model.worked.example import Array64, Example, Input, read_only
+from viz.notation.words import sentences_of
 from viz.views.worked.by_hand import worked_example
+
+say = sentences_of("worked.inputs")
 
 NUMBERS, ROUNDS = "worked-numbers", "worked-rounds"  # session state, by name of example
 _CELL, _FIELD = 84, 190  # widths in pixels
@@ -27,9 +30,9 @@ def with_own_numbers(name: str) -> Example:
                 kept[item.name] = _field(item, name, kept.get(item.name, item.value))
         if any(not np.array_equal(kept[item.name], item.value) for item in example.inputs):
             put_back = partial(_put_back, name)
-            st.button("Reset to the starting numbers", key=f"notes-{name}", on_click=put_back)
+            st.button(say("reset_starting_numbers"), key=f"notes-{name}", on_click=put_back)
             if any(step.notes for step in example.steps):
-                st.caption("You changed the numbers, so the results of the notes are not shown.")
+                st.caption(say("changed_numbers_results"))
     for item in example.inputs:
         if np.isnan(kept[item.name]).any():
             raise ValueError(f"{item.label} has an empty cell. {item.rule}")

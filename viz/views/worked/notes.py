@@ -9,11 +9,13 @@ import streamlit as st
 
 from model.worked import DOCUMENTS, Erratum, errata
 from model.worked import examples as worked
-from viz.notation.markdown import plain
+from viz.notation.words import sentences_of
 from viz.shell.panel import Panel
 from viz.state.navigation import html_link
 from viz.views.worked.by_hand import SHOW, STEPS, WORKED_PAGE, step_of, worked_example
 from viz.views.worked.choice import EXAMPLE, STEP, TOPICS, chosen
+
+say = sentences_of("worked.notes")
 
 STYLE = Path(__file__).with_name("errata.css")
 
@@ -23,8 +25,7 @@ def errata_of_the_notes() -> Panel:
     of_example = [one for one in errata() if one.example == chosen()]
     return Panel(
         "errata",
-        look_for=f"{len(errata())} errata: what the notes print, what the arithmetic gives, and why. The app "
-        "computes every number itself and shows its own.",
+        look_for=say("errata_notes_print", errata=len(errata())),
         picture=partial(_drawn, of_example),
     )
 
@@ -61,18 +62,18 @@ def _erratum(erratum: Erratum) -> str:
 
 
 def _about() -> None:
-    st.header("What the notes are", anchor=False)
-    st.markdown(
-        "This app began with five sets of study notes on the transformer. The notes themselves are "
-        "not part of it; their examples are worked out again here. Where the notes give the result "
-        "of a step, the step shows it as they print it, with the document, its part and the words "
-        "around it. Steps without a quotation and numbers marked “chosen here” are the app's own."
-    )
+    st.header(say("notes"), anchor=False)
+    st.markdown(say("app_began_five_sets"))
     printed = [step.notes for example in worked() for step in example.steps if step.notes]
     for document in DOCUMENTS:
         shown = sum(notes.source.document is document for notes in printed)
         found = sum(erratum.source.document is document for erratum in errata())
         st.markdown(
-            f"**{plain(document.title)}**. {plain(document.about)} Steps with numbers from it: "
-            f"{shown}; errata: {found}."
+            say(
+                "steps_numbers_errata",
+                document=document.title,
+                about=document.about,
+                shown=shown,
+                found=found,
+            )
         )

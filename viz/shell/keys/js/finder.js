@@ -6,12 +6,15 @@ import MiniSearch from "minisearch";
 import { element, span } from "../../../explorer/js/elements.js";
 import { isShownAtOnce } from "../../../explorer/js/head_events.js";
 import { absolute, once } from "../../../explorer/js/libraries.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("finder");
 
 const LONGEST_PAIR = 14; // letters
 const SHOWN = 40; // goals in the list; more are found by another word
 const PAGES = { PageDown: 8, PageUp: -8 }; // options that these keys move by
 const FIELDS = ["name", "also", "note"];
-const SILENT = new Set("a an and are be can do does for how i in is me my of or show the to what where which work you your".split(" "));
+const SILENT = new Set(say("i_me_my_show_work").split(" "));
 const FIRST = { Page: 1.6, Term: 1.3, Head: 1.3, Token: 1.3, Example: 1.2, Question: 1.2 }; // where names fit equally well
 const ENDINGS = [ // of a plural, and the ending of one thing
   [/(?<=[a-z]{2})trices$/, "trix"],
@@ -97,7 +100,7 @@ export class Finder {
     this.found = found.slice(0, SHOWN);
     this.list.replaceChildren(...this.found.map(optionOf));
     const more = found.length - this.found.length;
-    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : "Nothing in this app has these words.";
+    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : say("nothing_app_words");
     this.options.resetSelection();
   }
 

@@ -12,6 +12,9 @@ import { checkChanges, checkConfig, pass, translated, UNCHANGED } from "./pass.j
 import { ranksOf, Refusal, tokenizerOf } from "./tokenizers.js";
 import { weightsOf } from "./weights.js";
 import { labelsOf } from "./words.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("model");
 
 const KEPT = 6; // runs
 const NOTHING = /^[\p{White_Space}\x1c-\x1f]*$/u;
@@ -47,7 +50,7 @@ export function openModel(parts, vocabulary = null) {
   }
 
   function tooLong(count) {
-    return new Refusal(`The text is ${count} tokens long; ${parts.name} reads at most ${config.n_ctx}. Shorten it.`);
+    return new Refusal(say("text_tokens_long", { count, name: parts.name, ctx: config.n_ctx }));
   }
 
   /** What each stack reads. A changed run has the translation of the unchanged one, so that the two can be laid side by
@@ -88,7 +91,7 @@ export function openModel(parts, vocabulary = null) {
     recordingOf(text, changes = {}) {
       const [run, baseline] = [runOf(text, withOwn(changes)), baselineOf(text, changes)];
       const { heroesOf, outcome } = outcomesOf(model, run, baseline);
-      where ??= `this device, in the browser; there the logits of “${parts.probe.text}” are within ${magnitude(gapToPyTorch())} of PyTorch's`;
+      where ??= say("device_browser_logits", { text: parts.probe.text, gap_to_py_torch: magnitude(gapToPyTorch()) });
       const layers = run.layers.map((layer, number) => {
         const message = messageOf(model, run, baseline, number);
         const [first, ...others] = message.stages;

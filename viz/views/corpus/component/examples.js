@@ -4,6 +4,9 @@ import { Arcs } from "../../../explorer/js/arcs.js";
 import { inkedColour } from "../../../explorer/js/colours.js";
 import { element, span } from "../../../explorer/js/elements.js";
 import { precise } from "../../../explorer/js/numbers.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("examples");
 
 const FAINT = 0.01; // below, an arc could not be seen
 const NARROW = 560; // pixels of the list, below which fewer tokens are shown
@@ -30,7 +33,7 @@ export class ExampleList {
     this.drawn = [...best, ...chance];
     this.root.dataset.title = message.title;
     this.root.replaceChildren(element("h3", { "data-testid": "examples-title" }, message.title), listed(best));
-    if (chance.length > 0) this.root.append(element("h3", {}, "By chance, beside them"), listed(chance));
+    if (chance.length > 0) this.root.append(element("h3", {}, say("chance_beside")), listed(chance));
     this.measure();
   }
 
@@ -57,8 +60,8 @@ export class ExampleList {
       .map((at, to) => ({ from, to, weight: weights.get(at), token: at }))
       .filter(({ weight }) => weight >= FAINT);
     const said = `${one.head}: ${one.said}, weight ${precise(one.weight)}${one.scored ? `, ${one.scored}` : ""}`;
-    const link = one.href ? element("a", { href: one.href, target: "_blank", rel: "noopener", "aria-label": `Open in the explorer: ${said}` }, "Open in the explorer ↗") : null;
-    const left = one.left > 0.005 ? span("left", `, ${precise(one.left)} of the row's weight goes to tokens that are not shown`) : null;
+    const link = one.href ? element("a", { href: one.href, target: "_blank", rel: "noopener", "aria-label": say("open_explorer", { said }) }, say("open_explorer_2")) : null;
+    const left = one.left > 0.005 ? span("left", say("row_weight_goes", { left: precise(one.left) })) : null;
     const words = element("p", { class: "said" }, said, ...(left ? [left] : []), ...(link ? [" ", link] : []));
     return { item: element("li", { "data-testid": "example" }, line, words), arcs, chips: chips.map(({ chip }) => chip), drawn };
   }

@@ -26,6 +26,9 @@ from viz.explorer.packing import Json
 from viz.notation.labels import token_label
 from viz.notation.names import ADDED_BY
 from viz.notation.theme import FEED_FORWARD, MASKED, PROBABILITY, QUANTITIES, STREAM
+from viz.notation.words import sentences_of
+
+say = sentences_of("training.player_message")
 
 _TABLES = {"embedding.tokens": "token table", "embedding.positions": "position table"}
 LABEL = 12  # characters of a token beside the map
@@ -33,20 +36,20 @@ LOSS = "loss"
 LINES_AT_MOST = 4  # in one chart
 SCORE_NAMES = {
     "induction": "best induction head",
-    "previous_token": "best previous-token head",
-    "repeat_accuracy": "second half of lists predicted",
-    "repeat_accuracy_without_previous_token_head": "the same, without the previous-token head",
+    "previous_token": say("best_previous_token"),
+    "repeat_accuracy": say("second_half_lists"),
+    "repeat_accuracy_without_previous_token_head": say("same_without_previous"),
     "surname_recall": "surnames recalled",
     "exact_match": "sentences translated correctly",
-    "exact_match_new_pairs": "the same, for new noun–adjective pairs",
-    "alignment": "alignment of the best head",
+    "exact_match_new_pairs": say("same_new_noun_adjective"),
+    "alignment": say("alignment_best_head"),
     "loss": "training loss",
-    "story_loss": "loss on new stories",
-    "held_out_loss": "loss on held-out text",
+    "story_loss": say("loss_new_stories"),
+    "held_out_loss": say("loss_held_out_text"),
 }
 PATTERN_NAMES = {
-    "induction": "weight on what followed the same token earlier",
-    "previous_token": "weight on the token before",
+    "induction": say("weight_followed_same"),
+    "previous_token": say("weight_token_before"),
 }
 _WEIGHT = QUANTITIES["weight"]
 _QUANTITIES = {"weight": asdict(_WEIGHT), "key": asdict(QUANTITIES["key"])}
@@ -80,7 +83,7 @@ def measures(traces: CheckpointTraces, place: str, head: int) -> tuple[PlayedMea
         for name, cells in patterns(traces, place).items()
     )
     largest = weights.max(-1).mean(-1, dtype=np.float64)
-    return (*of_patterns, PlayedMeasure("Mean largest weight of a row", _floats(largest)))
+    return (*of_patterns, PlayedMeasure(say("mean_largest_weight"), _floats(largest)))
 
 
 def message(
@@ -159,7 +162,7 @@ def charts(
     }
     top = max((value for line in of_loss.values() for _, value in line), default=1.0)
     drawn = [
-        _chart("Loss" if probe else "Loss, in nats per token", of_loss, math.ceil(top)),
+        _chart("Loss" if probe else say("loss_nats_per_token"), of_loss, math.ceil(top)),
         _chart(f"Scores on {'this text' if probe else 'new data'}: 0 to 1", of_scores, 1),
     ]
     return [chart for chart in drawn if chart["lines"]]

@@ -1,0 +1,6 @@
+// The sentences of this folder, by section and key: words/en/browser_corpus.toml.
+
+import texts from "../../../../words/en/browser_corpus.toml";
+import { saying } from "../../../explorer/js/sentences.js";
+
+export const sentencesOf = saying(texts);
