@@ -114,7 +114,7 @@ class Pupil(Visitor):
 
     async def _mask(self, chance: random.Random) -> float:
         self.masked = not self.masked
-        spent = await self.choose("choose-mask", MASKS[1 if self.masked else 0])
+        spent = await self.choose("hero-mask", MASKS[1 if self.masked else 0])
         await self.compare()
         return spent
 

@@ -17,7 +17,7 @@ from tests.visitor import Visitor
 SESSIONS = (1, 10, 50)
 SECONDS = 15
 SENTENCES = 500
-MASKS = ("none: future visible", "the model's own")
+MASKS = (False, True)  # whether the future is hidden
 NAMES = ("Anna", "Ben", "Clara", "David", "Emma", "Frank", "Grace", "Henry", "Ida", "Jack")
 THINGS = ("red ball", "old book", "green cup", "small box", "blue hat")
 ENDS = ("and ran home", "and sat down", "in the garden", "by the door", "to her friend")
@@ -84,7 +84,7 @@ async def _switching(visitor: Visitor, n: int, until: float) -> tuple[list[float
         selection = {"head": head, "stage": "weights", "query": 2, "key": 1}
         heads.append(await visitor.look_at(**selection))
         mask = MASKS[turn % 2]
-        masks.append(await visitor.choose("choose-mask", mask))
+        masks.append(await visitor.choose("hero-mask", mask))
         if ("mask=none" in visitor.query) != (mask == MASKS[0]):
             raise RuntimeError(f"{mask} was chosen, the link says {visitor.query}.")
     raise AssertionError("counting never ends")

@@ -104,8 +104,8 @@ def test_an_error_is_seen_by_its_own_visitor_alone(server: Server) -> None:
         ):
             for text in SECRETS:
                 await broken.choose("choose-text", f"{text} breaks")
-                await calm.choose("choose-mask", classroom.MASKS[0])
-                await calm.choose("choose-mask", classroom.MASKS[1])
+                await calm.choose("hero-mask", classroom.MASKS[0])
+                await calm.choose("hero-mask", classroom.MASKS[1])
             await calm.choose("other-models", True)
             await calm.choose("picker-typed", "no/such-model-plugh")
             return calm.troubles, blank.troubles, broken.troubles
@@ -231,14 +231,14 @@ def test_the_log_tells_what_happened_and_holds_no_word_of_a_visitor(
         async with visitor(
             server, SECRETS[0], head="plugh", model="xyzzy/plugh", place="xyzzy"
         ) as one:
-            for page in ("attention", "laboratory", "prediction"):
+            for page in ("", "all_heads", "prediction"):
                 one.page = page
                 for text in SECRETS:
                     await one.choose("choose-text", text)
                     await one.choose("choose-text", f"{text} breaks")
             await one.choose("choose-text", "xyzzy plugh " * 1200)
             await one.choose("choose-model", "xyzzy")
-            one.page = "attention"
+            one.page = "all_heads"
             await one.run()
             await one.choose("other-models", True)
             await one.choose("picker-typed", "/xyzzy/plugh")
