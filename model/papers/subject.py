@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.analysis.cost.timing import Turn
-from model.analysis.heads.statistics import heads_of
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Through, unchanged
 from model.nn.places import Head, head_label
@@ -199,8 +198,3 @@ def named(heads: Collection[Head]) -> str:
     """Heads in a sentence: L1H2, L3H0 and L4H5."""
     *most, last = [head_label(head) for head in sorted(heads)]
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def self_heads(trace: Trace) -> tuple[Head, ...]:
-    """The heads of self-attention."""
-    return heads_of(one for one in trace.attention if one.kind != "cross")

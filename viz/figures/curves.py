@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike, NDArray
 
 from viz.figures.chart import DOTTED, SLANTED, Axis, chart, line, marks, note, titled
-from viz.notation.labels import plotly_label, plotly_words
+from viz.notation.labels import plotly_words
 from viz.notation.numbers import fixed, signed
 from viz.notation.theme import (
     CURVES,
@@ -130,47 +130,6 @@ def bias_curves(
     ]
     across = titled(say("distance_position_key"))
     figure = chart(lines, across, titled(say("added_score")), height=430, showlegend=True)
-    return figure if mark is None else figure.add_vline(mark, line=DOTTED)
-
-
-@dataclass(frozen=True)
-class TokenLine:
-    """A value for each token, in order."""
-
-    name: str
-    values: Sequence[float]
-    colour: str
-    dash: str = "solid"
-
-
-def token_lines(
-    tokens: Sequence[str],
-    drawn: Sequence[TokenLine],
-    *,
-    unit: str,
-    mark: float | None = None,
-    zero: bool = False,
-) -> go.Figure:
-    """mark: a place among the tokens at which a dotted line stands. zero: whether the axis begins at 0."""
-    named = [f"{place} {plotly_label(text)}" for place, text in enumerate(tokens)]
-    lines = [
-        line(
-            list(range(len(tokens))),
-            list(one.values),
-            one.name,
-            one.colour,
-            dash=one.dash,
-            mode="lines+markers" if len(tokens) <= _MARKED else "lines",
-            marker={"size": 5},
-            width=2,
-            hovertext=named,
-            hover=f"{one.name}<br>%{{hovertext}}: %{{y:.3f}}",
-        )
-        for one in drawn
-    ]
-    across = Axis("token", list(tokens)).across(tickangle=SLANTED)
-    up = titled(unit, **({"rangemode": "tozero"} if zero else {}))
-    figure = chart(lines, across, up, height=320, showlegend=True)
     return figure if mark is None else figure.add_vline(mark, line=DOTTED)
 
 

@@ -108,18 +108,6 @@ class Preset(SentenceExample):
     question: str
     put_in: str = ""  # what the map of patches shows
 
-    def change_of(self, view: View, *, stacks: int = 1) -> Intervention:
-        """Its intervention on the sentence and model of a view: the head that is left out is the open one,
-        the token that is hidden the chosen key. stacks: of the model; with two, an edge is one of the open
-        sub-layer."""
-        change = self.view.intervention
-        return replace(
-            change,
-            ablated=frozenset({(view.place, view.head)} if change.ablated else ()),
-            hidden=frozenset({view.key} if change.hidden else ()),
-            only=frozenset({view.place}) if change.blocked and stacks > 1 else change.only,
-        )
-
 
 PRESETS: tuple[Preset, ...] = (
     Preset(
