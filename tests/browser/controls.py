@@ -72,7 +72,7 @@ def each_shows(
         then(page)
 
 
-def choose(page: Page, label: str, option: str) -> None:
+def choose(page: Page, label: str, option: str | re.Pattern[str]) -> None:
     """An option of a list."""
     page.get_by_test_id("stSelectbox").filter(has_text=label).get_by_role("combobox").click()
     page.get_by_role("option", name=option).click()

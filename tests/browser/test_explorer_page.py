@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.controls import (
     BARS,
     click_mark,
+    download,
     more,
     pick_head,
     show,
@@ -125,8 +126,8 @@ def test_what_to_look_for_stands_there_while_the_examples_own_head_does(
 
 
 @pytest.mark.walk
-def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(explorer: Locator) -> None:
-    page = explorer.page
+def test_what_a_pass_makes_old_is_not_faded_frame_by_frame(open_page: Callable[..., Page]) -> None:
+    page = open_page("/layer_norm")
     page.emulate_media(reduced_motion="no-preference")
     details = ".stExpander > details"
     for part in (".stElementContainer", details, f"{details} > summary"):
@@ -173,6 +174,14 @@ def test_a_link_opens_a_score_as_a_sum_and_one_walks_its_circuit_back(
     expect(drawer).to_contain_text("The model recorded")
 
 
+def saved(page: Page, ending: str) -> bytes:
+    """The picture as a file, by a button behind ⋯, which may be open still."""
+    button = page.get_by_test_id(f"save-{ending}")
+    if not button.is_visible():
+        page.get_by_test_id("more").click()
+    return download(page, button).path().read_bytes()
+
+
 @pytest.mark.walk
 def test_a_saved_picture_has_the_code_to_scan_of_its_view_where_it_is_asked_for(
     open_page: Callable[..., Page],
@@ -181,12 +190,7 @@ def test_a_saved_picture_has_the_code_to_scan_of_its_view_where_it_is_asked_for(
     explorer = page.get_by_test_id("explorer")
     expect(explorer).to_have_attribute("data-painted", "true")
 
-    def saved(ending: str) -> bytes:
-        with page.expect_download() as download:
-            page.get_by_test_id(f"save-{ending}").click()
-        return download.value.path().read_bytes()
-
-    plain = {ending: saved(ending) for ending in ("png", "svg")}
+    plain = {ending: saved(page, ending) for ending in ("png", "svg")}
     assert b"code-to-scan" not in plain["svg"]
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_text("With a code to scan").click()
@@ -195,7 +199,7 @@ def test_a_saved_picture_has_the_code_to_scan_of_its_view_where_it_is_asked_for(
     assert rows is not None
     page.keyboard.press("Escape")
     expect(explorer).to_have_attribute("data-scan", str(len(rows)))
-    files = {ending: saved(ending) for ending in ("png", "svg", "pdf")}
+    files = {ending: saved(page, ending) for ending in ("png", "svg", "pdf")}
     drawn = re.search(r'class="code-to-scan"[^>]* d="([^"]*)"', files["svg"].decode())
     assert drawn
     dark = {tuple(map(int, cell)) for cell in re.findall(r"M(\d+) (\d+)h", drawn[1])}
@@ -222,12 +226,7 @@ def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
             )
             expect(page.get_by_test_id("explorer")).to_have_attribute("data-painted", "true")
             for ending in ("png", "svg", "pdf"):
-                button = page.get_by_test_id(f"save-{ending}")
-                if not button.is_visible():
-                    page.get_by_test_id("more").click()
-                with page.expect_download() as download:
-                    button.click()
-                certificate = certificate_in(download.value.path().read_bytes())
+                certificate = certificate_in(saved(page, ending))
                 assert (certificate.place, certificate.head) == ("decoder.2.self", 3)
                 assert len(certificate.panels) == {"mask": 3, "stage": 2}.get("".join(change), 1)
                 verdict = check(certificate)

@@ -24,7 +24,7 @@ DECODER = ["tokens", "vectors", "+ positions", *PRE_NORM, "norm", "logits", "nex
 def test_the_map_has_the_blocks_of_the_open_model(
     open_page: Callable[..., Page], model: str, text: str, rails: dict[str, list[str]]
 ) -> None:
-    page = open_page("/", text=text, model=model)
+    page = open_page("/tokens", text=text, model=model)
     for stack, blocks in rails.items():
         expect(page.locator(f".rail[data-stack={stack}] a")).to_have_text(blocks)
 

@@ -201,7 +201,7 @@ def test_a_lesson_in_one_file_opens_what_its_parts_name(open_site: Callable[...,
     expect(page.get_by_test_id("headline")).to_be_visible()
     page.go_back()
     page.get_by_role("link", name="Softmax by hand").click()
-    opened = page.locator("#worked-softmax-of-three")
+    opened = page.locator("#worked-softmax-or-plain-shares")
     expect(opened).to_have_attribute("open", "")
     expect(opened.locator(".katex").first).to_be_visible()
     page.get_by_role("link", name="Glossary").click()

@@ -188,14 +188,21 @@ def test_the_idea_and_the_tiny_numbers_are_drawn(
     assert menu is not None
     assert heading is not None
     assert menu["y"] + menu["height"] <= heading["y"]  # it does not lie on what stands first
-    # What scrolls below the app's buttons does not show between them.
-    expect(page.get_by_test_id("stHeader")).to_have_css("background-color", "rgb(255, 255, 255)")
+    # What scrolls below the menu's button does not show around it: the work bar covers it.
+    bar = page.locator("[data-testid=stLayoutWrapper]:has(> .st-key-work-bar)")
+    expect(bar).to_have_css("background-color", "rgb(255, 255, 255)")
+    expect(bar).to_have_css("position", "sticky")
+    place = bar.bounding_box()
+    assert place is not None
+    assert place["y"] <= menu["y"]
+    assert place["y"] + place["height"] >= menu["y"] + menu["height"]
     page.set_viewport_size({"width": 1440, "height": 900})
     page.get_by_text("The idea, in words").click()
     expect(page.get_by_text("phase change", exact=True)).to_be_visible()
     expect(page.locator(".js-plotly-plot .ytitle", has_text="loss")).to_be_visible()
     show(page, "Tiny numbers")
-    expect(page.get_by_text("The most probable word, and the loss.")).to_be_visible()
+    expect(page.locator("a[href$='example=most-probable-word']")).to_be_visible()
+    expect(page.locator(".js-plotly-plot .heatmaplayer image").first).to_be_visible()
     show(page, "Live")
 
 

@@ -1,6 +1,5 @@
 """A weight has one colour wherever it is drawn: read from pixels, held against the theme's stops."""
 
-import base64
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,11 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests import chromium
 from tests.browser import known_weights
 from tests.browser.conftest import wait_until_settled
+from tests.browser.controls import pick_head
 from tests.browser.explorer.stage import ADDRESS, DARK, LIGHT, Stage, serve
 from tests.browser.known_weights import WEIGHTS
 from tests.legible import STILL
@@ -136,36 +136,43 @@ def explorer(browser: Browser) -> Iterator[Callable[..., Stage]]:
 
 @pytest.mark.parametrize("by", ["plotly", "canvas"])
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_explorer_its_small_pictures_its_tokens_and_its_files(
+def test_the_explorer_and_its_files(
     explorer: Callable[..., Stage], theme: Theme, by: Literal["plotly", "canvas"]
 ) -> None:
-    stage, ground = (
-        explorer(theme, by=by),
-        (LIGHT if theme == "light" else DARK)["background-color"],
-    )
+    stage = explorer(theme, by=by)
+    ground = (LIGHT if theme == "light" else DARK)["background-color"]
     hold(cells(stage.part("figure").screenshot(), theme), theme, ground)
-    canvas = stage.part("stage-weights").locator("canvas")
-    expect(canvas).to_be_visible()
-    hold(middles(canvas), theme, ground)
-    faces = stage.part("chips-key").locator(".face")
-    tints = faces.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
-    tinted = np.array([[float(n) for n in tint[4:-1].split(",")] for tint in tints])
-    expected = on_the_scale(WEIGHTS[0], "weight", theme, ground)
-    np.testing.assert_allclose(tinted, expected, atol=ROUNDING)
+    stage.part("more").click()
     for ending in ("png", "svg"):
         with stage.page.expect_download() as saved:
             stage.part(f"save-{ending}").click()
         hold(cells(as_png(stage.page, saved.value.path(), ending), theme), theme, ground)
 
 
-def middles(canvas: Locator) -> Colours:
-    """(query, key, channel): the same of a canvas that holds nothing but the cells."""
-    address: str = canvas.evaluate("canvas => canvas.toDataURL('image/png')")
-    picture = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).convert("RGB")
-    pixels = np.asarray(picture, dtype=float)
-    (high, wide, _), (queries, keys) = pixels.shape, WEIGHTS.shape
-    rows = [int((row + 0.5) * high / queries) for row in range(queries)]
-    return pixels[np.ix_(rows, [int((column + 0.5) * wide / keys) for column in range(keys)])]
+MAPS = """button => {
+    const canvas = button.querySelector("canvas");
+    return [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data];
+}"""
+DRAWN = (
+    """plot => plot.data[0].z.map(row => Array.from(row, value => isNaN(value) ? null : value))"""
+)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_small_maps_of_the_heads(
+    page: Page, open_page: Callable[..., Page], theme: Theme
+) -> None:
+    page.emulate_media(color_scheme=theme)
+    open_page("/")
+    pick_head(page, 3)
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "3")
+    expect(page.get_by_test_id("explorer")).to_have_attribute("data-ready", "true")
+    weights = np.array(page.locator(".figure > .plotly").evaluate(DRAWN), dtype=float)
+    pixels = np.array(page.get_by_test_id("head-3").evaluate(MAPS), dtype=float)
+    drawn, seen = pixels.reshape(*weights.shape, 4), np.isfinite(weights)
+    np.testing.assert_array_equal(drawn[..., 3] > 0, seen)
+    expected = on_the_scale(weights[seen], "weight", theme, PAGES[theme])
+    np.testing.assert_allclose(drawn[seen][:, :3], expected, atol=ROUNDING)
 
 
 def as_png(page: Page, path: Path, ending: str) -> bytes:
@@ -203,9 +210,9 @@ PLACES = """(plot, last) => {
     const { xaxis, yaxis } = plot._fullLayout;
     const traces = plot._fullData.filter((one) =>
         one.type === "heatmap" && one.colorscale.at(-1)[1].toUpperCase() === last);
-    const corner = (axis, cell) => axis._offset + axis.l2p(cell - 0.35);  // the numbers stand in the middle
+    const beside = (axis, cell) => axis._offset + axis.l2p(cell - 0.25);  // not its edge, nor a number
     return traces.flatMap(({ z, zmax }) => Array.from(z).flatMap((row, i) => Array.from(row, (value, j) =>
-        Number.isFinite(value) ? [value / zmax, corner(xaxis, j), corner(yaxis, i)] : null)))
+        Number.isFinite(value) ? [value / zmax, beside(xaxis, j), beside(yaxis, i)] : null)))
         .filter(Boolean);
 }"""
 
