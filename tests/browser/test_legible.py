@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from model.worked import examples
-from tests.browser.controls import show
 from tests.browser.test_page_frame import assert_opens_plainly
 from tests.legible import LOWEST, PICTURE, STILL, WIDTHS, Walk, faults, walk
+from viz.explorer.assets import static_address
 from viz.state.navigation import PAGES, PageEntry
 
 WITH_A_MODEL = (
@@ -147,11 +147,8 @@ def test_every_formula_of_the_worked_examples_has_its_room(
     """All of them where the first one stands, beside its result, and their numbers below both."""
     latex = [(step.formula, step.numbers) for example in examples() for step in example.steps]
     latex.append((r"\text{" + "too wide " * 30 + "}", ""))
-    open_page("/")
-    expect(page.get_by_test_id("explorer")).to_have_attribute(
-        "data-ready", "true"
-    )  # KaTeX is there
-    show(page, "Tiny numbers")
+    open_page("/worked_examples")
+    page.add_script_tag(url=static_address("katex/katex.min.js"))
     expect(page.locator(".katex-display").first).to_be_visible()
     for size in WIDTHS.values():
         page.set_viewport_size(size)

@@ -15,9 +15,10 @@ MISPLACED = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(p
     const room = box(plot.querySelector('.main-svg')), cells = box(plot.querySelector('.nsewdrag'));
     const besideCells = (label) => box(label).right <= cells.left + 1 && box(label).left >= room.left - 1;
     const aboveCells = (label) => box(label).bottom <= cells.top + 3 && box(label).top >= room.top - 1;
+    const [above, beside] = ['.xtitle', '.ytitle'].map((one) => plot.querySelector(one)); // not each has both
     const apart = {
-        xtick: (label) => aboveCells(label) && box(label).top >= box(plot.querySelector('.xtitle')).bottom,
-        ytick: (label) => besideCells(label) && box(label).left >= box(plot.querySelector('.ytitle')).right,
+        xtick: (label) => aboveCells(label) && !(above && box(label).top < box(above).bottom),
+        ytick: (label) => besideCells(label) && !(beside && box(label).left < box(beside).right),
     };
     return Object.entries(apart).flatMap(([axis, fits]) => {
         const labels = [...plot.querySelectorAll(`.${axis} text`)];
