@@ -1,7 +1,4 @@
-var Model=class extends EventTarget{#listeners=new Map;constructor(state,widget_manager2=null){super(),Object.assign(this,{state,widget_manager:widget_manager2})}get(name){return this.state[name]}set(name,value){this.state[name]!==value&&(this.state[name]=value,this.dispatchEvent(new Event(`change:${name}`)),this.dispatchEvent(new Event("change")))}on(event,listener){let heard=()=>listener();this.#listeners.set(listener,heard),this.addEventListener(event,heard)}off(event,listener){this.removeEventListener(event,this.#listeners.get(listener))}save_changes(){}send(){}};var browser_notebook_default=`[loader]
-run_cell_again = "{$message} Run the cell again."
-
-[main]
+var Model=class extends EventTarget{#listeners=new Map;constructor(state,widget_manager2=null){super(),Object.assign(this,{state,widget_manager:widget_manager2})}get(name){return this.state[name]}set(name,value){this.state[name]!==value&&(this.state[name]=value,this.dispatchEvent(new Event(`change:${name}`)),this.dispatchEvent(new Event("change")))}on(event,listener){let heard=()=>listener();this.#listeners.set(listener,heard),this.addEventListener(event,heard)}off(event,listener){this.removeEventListener(event,this.#listeners.get(listener))}save_changes(){}send(){}};var browser_notebook_default=`[main]
 fetching_python_needs = "Fetching {$label} from Python, which needs a running kernel …"
 
 [offline]

@@ -1,10 +1,6 @@
 // What each widget carries itself. The explorer comes once a page: from a model that all widgets of a kernel share
 // and that is saved with them, or else from Python.
 
-import { sentencesOf } from "./sentences.js";
-
-const say = sentencesOf("loader");
-
 const KERNEL_ANSWERS = 60_000; // milliseconds; a kernel that computes answers when it is done
 const PAGE = Symbol.for("attention-explorer.notebook");
 
@@ -61,7 +57,7 @@ async function render({ model, el }) {
     const { mount, parts } = await libraryOf(model);
     return mount({ model, el, parts });
   } catch (error) {
-    el.textContent = say("run_cell_again", { message: error.message });
+    el.textContent = `${error.message} Run the cell again.`;
   }
 }
 
