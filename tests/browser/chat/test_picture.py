@@ -26,7 +26,7 @@ def test_what_the_reader_chooses_is_read_by_the_assistant(
     frame, state_id = chat.show(text=TEXT, layer=PLACE, head=7)
     explorer = frame.get_by_test_id("explorer")
     expect(explorer).to_have_attribute("data-ready", "true")
-    expect(frame.get_by_test_id("readout")).to_contain_text("Weights of L1H7")
+    expect(frame.get_by_test_id("readout")).to_contain_text("L1H7")
     expect(explorer.locator(".readout")).to_contain_text("0.8861")
     frame.get_by_test_id("head-picker").click()
     frame.get_by_test_id(f"{OTHER}-2").click()
@@ -49,6 +49,7 @@ def test_the_formulas_have_their_letters(open_chat: Callable[..., Chat]) -> None
     """A frame may load no font but those that the app carries and asks for."""
     chat = open_chat()
     frame, _ = chat.show(text=TEXT)
+    frame.get_by_test_id("how").click()
     expect(frame.locator(".katex").first).to_be_visible()
     loaded = """() => document.fonts.ready.then(
         (fonts) => [...fonts].filter(({ status }) => status === "loaded").length)"""
