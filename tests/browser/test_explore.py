@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from model import Intervention, load_model
 from model.analysis.run_comparison import losses
+from tests.browser.conftest import wait_until_settled
 from tests.browser.controls import arc_weights, drawn
 from viz.state.link import View
 
@@ -268,6 +269,7 @@ def test_of_many_heads_those_of_one_layer_are_seen(open_page: Callable[..., Page
     heads.get_by_role("rowheader", name="L4").click()
     expect(heads.get_by_role("gridcell")).to_have_count(12)
     expect(page.get_by_test_id("readout")).to_contain_text("L4H3")
+    wait_until_settled(page)  # what still comes for a click may draw the heads anew
     page.get_by_test_id("head-3").press("ArrowDown")
     expect(page.get_by_test_id("readout")).to_contain_text("L5H3")
     expect(heads.get_by_role("gridcell", selected=True)).to_be_focused()
