@@ -2,6 +2,9 @@
 // pale. As `colour_end` of viz/figures/vectors.py.
 
 import { extent } from "./derive.js";
+import { sentencesOf } from "./sentences.js";
+
+const say = sentencesOf("colour_end");
 
 const PERCENTILE = 0.98; // a whole column in fifty may be large
 const OUTLIERS = 2; // the colours end early if the largest number is so many times the percentile
@@ -19,6 +22,13 @@ export function beyond(values, end) {
   let count = 0;
   for (let n = 0; n < values.length; n++) if (Math.abs(values[n]) > end) count++;
   return count;
+}
+
+/** How many of a panel's numbers lie beyond the end of its colours; null if none does. */
+export function beyondInWords({ beyond, values, count = values.length }) {
+  if (!beyond) return null;
+  const [some, all] = [beyond, count].map((whole) => whole.toLocaleString("en"));
+  return say("numbers_lie_beyond", { some, all });
 }
 
 /** The percentile of the sizes of 32-bit floats, rounded up by less than 1 %. The bits of positive floats are in the

@@ -1,10 +1,6 @@
 // Numbers as text: four decimals in equations, two in cells, no digit beyond those of a 32-bit float, a true minus
 // sign, never NaN.
 
-import { sentencesOf } from "./sentences.js";
-
-const say = sentencesOf("numbers");
-
 const MINUS = "\u2212";
 const DIGITS = 7; // of a 32-bit float, at least
 
@@ -68,11 +64,4 @@ export function latexNumber(value) {
   const text = precise(value).replaceAll(MINUS, "-");
   const [mantissa, exponent] = text.split("e");
   return exponent === undefined ? mantissa : `${mantissa}{\\cdot}10^{${exponent}}`;
-}
-
-/** How many of a panel's numbers lie beyond the end of its colours; null if none does. */
-export function beyondInWords({ beyond, values, count = values.length }) {
-  if (!beyond) return null;
-  const [some, all] = [beyond, count].map((whole) => whole.toLocaleString("en"));
-  return say("numbers_lie_beyond", { some, all });
 }

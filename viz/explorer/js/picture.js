@@ -2,7 +2,8 @@
 
 import { button, choiceOf, Drawn, element, sentenceCase, span, write } from "./elements.js";
 import { spanned } from "./geometry.js";
-import { beyondInWords, brief, scaleEnd } from "./numbers.js";
+import { beyondInWords } from "./colour_end.js";
+import { brief, scaleEnd } from "./numbers.js";
 import { drawCorners, drawMarks, drawRings, listen } from "./overlay.js";
 import { cellText, context2d, hatch, paintFigure } from "./paint.js";
 import { drawPlotly } from "./plotly.js";

@@ -2,7 +2,8 @@
 
 import { certificateOf, certified, certifiedPdf, SVG } from "./certificate.js";
 import { element, shape } from "./elements.js";
-import { beyondInWords, scaleEnd } from "./numbers.js";
+import { beyondInWords } from "./colour_end.js";
+import { scaleEnd } from "./numbers.js";
 import { context2d, FONT, hatch, isHidden, paintedCells, paintFigure, tickLabels } from "./paint.js";
 import { rasterOf } from "./pdf.js";
 import { plotlyFigure } from "./plotly.js";

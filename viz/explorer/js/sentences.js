@@ -1,22 +1,6 @@
 // The sentences of the explorer, by section and key: words/en/browser_explorer.toml.
 
 import texts from "../../../words/en/browser_explorer.toml";
-
-/** Sections and their sentences in a file of words/en, as the words' own writer makes it: a line for each. */
-export function sections(file) {
-  const read = {};
-  for (const line of file.split("\n")) {
-    const [, section, key, text] = line.match(/^\[(\w+)\]$|^(\w+) = (".*")$/) ?? [];
-    if (section) read.last = read[section] = {};
-    else if (key) read.last[key] = JSON.parse(text);
-  }
-  return read;
-}
-
-/** For each section what gives its sentence of a key, with a value for each slot `{$name}`. */
-export function saying(file) {
-  const read = sections(file);
-  return (section) => (key, slots = {}) => read[section][key].replace(/\{\$(\w+)\}/g, (_, name) => slots[name]);
-}
+import { saying } from "./words.js";
 
 export const sentencesOf = saying(texts);

@@ -1,6 +1,6 @@
 // The sentences of this folder, by section and key: words/en/browser_corpus.toml.
 
 import texts from "../../../../words/en/browser_corpus.toml";
-import { saying } from "../../../explorer/js/sentences.js";
+import { saying } from "../../../explorer/js/words.js";
 
 export const sentencesOf = saying(texts);
