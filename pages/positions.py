@@ -13,6 +13,7 @@ from viz.views.positions.word_order import word_order
 from viz.views.worked.by_hand import by_hand
 
 say = sentences_of("pages.positions")
+name = sentences_of("state.navigation")  # of a view
 
 page.open_page("pages/positions.py")
 seen = page.look()
@@ -24,9 +25,9 @@ if config.adds_positions or config.turns_positions:
     if not adds_to_scores:
         VIEWS["How alike"] = position_likeness
 if config.adds_positions:
-    VIEWS[say("added_tokens")] = position_sum
+    VIEWS[name("added_tokens")] = position_sum
 if adds_to_scores:
-    VIEWS = {say("added_scores"): score_biases, **VIEWS}
+    VIEWS = {name("added_scores"): score_biases, **VIEWS}
 
 OPENING = say("attention_reads_tokens")
 

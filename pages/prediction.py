@@ -15,6 +15,7 @@ from viz.views.prediction.relevance import relevance, tells_relevance
 from viz.views.worked.by_hand import by_hand
 
 say = sentences_of("pages.prediction")
+name = sentences_of("state.navigation")  # of a view
 
 page.open_page("pages/prediction.py")
 look = page.look(offers=LANGUAGE_MODELS)
@@ -40,7 +41,7 @@ def live() -> None:
         return
     views: dict[str, PanelView] = {"The next token": lambda _: next_token(shown)}
     if tells_relevance(shown):
-        views[say("tokens_made")] = lambda _: relevance(shown)
+        views[name("tokens_made")] = lambda _: relevance(shown)
     beside_questions("prediction", shown, lambda: page.views(views, look))
 
 

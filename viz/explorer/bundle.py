@@ -9,10 +9,6 @@ import base64
 import re
 from pathlib import Path
 
-from viz.notation.words import sentences_of
-
-say = sentences_of("explorer.bundle")
-
 FOLDER = Path(__file__).parent
 BUNDLED = FOLDER / "bundled"
 KATEX = FOLDER.parents[1] / "static" / "katex"
@@ -63,5 +59,5 @@ def _with_its_font(rule: re.Match[str]) -> str:
     if not _FONTS.fullmatch(name):
         return ""
     font = base64.b64encode((KATEX / "fonts" / f"{name}.woff2").read_bytes()).decode()
-    source = say("src_url_data_font", font=font)
-    return re.sub(r"src:[^}]*", source, rule[0])
+    address = f"url(data:font/woff2;base64,{font})"
+    return re.sub(r"src:[^}]*", f'src:{address} format("woff2")', rule[0])

@@ -22,9 +22,6 @@ import plotly.graph_objects as go
 from viz.figures.chart import SLANTED
 from viz.notation.labels import drawn_letters
 from viz.notation.theme import MASKED, rgba
-from viz.notation.words import sentences_of
-
-say = sentences_of("figures.room")
 
 LETTER = 7.3  # pixels of a letter of tick labels: 12 pixels high, of one width
 LINE = 15.6  # pixels of a line of them
@@ -233,7 +230,8 @@ def _size_of_squares(figure: go.Figure, place: str) -> str:
     # In the lecture view it ends on the screen: viz/shell/keys/js/lecture.js. Beside a figure with more rows,
     # one of fewer takes its part.
     part = (figure.layout.meta or {}).get("share", 1.0)
-    left = say("px_var_room_9999", above=above, part=part)
+    top = f"{above:.1f}px"
+    left = f"({top} + (var(--room,9999px) - {top})*{part:.4f})"
     tallest = f"min({figure.layout.height}px,{left})"
     return (
         f"{place}{{flex-basis:auto!important;height:auto!important;"
@@ -367,7 +365,8 @@ def _width(label: object, size: float) -> float:
 
 def _every(number: int, ticks: str, place: str, width: float) -> str:
     """Below this width only every second label, every fourth, …"""
-    return _hidden(place, say("g_not_nth_child", ticks=ticks, number=number), width)
+    nth = f"{number}n + 1 of g.{ticks}"
+    return _hidden(place, f"g.{ticks}:not(:nth-child({nth}))", width)
 
 
 def _hidden(place: str, what: str, width: float) -> str:

@@ -28,7 +28,6 @@ from viz import views
 from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.explorer.layer import forget_gone
-from viz.notation.words import sentences_of
 from viz.server.connections import InPieces, descriptors, tend_connections
 from viz.server.files_on_request import make_files_in_turn
 from viz.server.owner import owner
@@ -43,14 +42,12 @@ from viz.state.shares import page_runs
 from viz.telemetry import logs
 from viz.telemetry.metrics import Counting, metrics
 
-say = sentences_of("server.asgi")
-
 APP = Path(__file__).parents[2] / "app.py"
 # Python's own 5 ms let the server's loop wait for a page at each of its steps.
 SECONDS_OF_A_THREAD = 0.0005
 ROOMY = 8_000_000_000  # bytes of a computer's memory, from which a model is loaded that nobody has opened yet
 SECONDS_BETWEEN_TRIMS = 5.0  # passes meanwhile use the memory again
-A_YEAR = say("public_max_age_31536000")  # the address changes with the file
+A_YEAR = ", ".join(("public", "max-age=31536000", "immutable"))  # the address changes with the file
 
 
 async def ready(_: Request) -> Response:

@@ -165,7 +165,7 @@ class Http(_Watched, H11Protocol):
             return
         headers = {
             **_server.rules(),
-            "content-type": say("text_plain_charset"),
+            "content-type": "; ".join(("text/plain", "charset=utf-8")),
             "content-length": str(len(sentence.encode())),
             "connection": "close",
         }

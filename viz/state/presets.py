@@ -98,7 +98,7 @@ FIRST = EXAMPLES[0].view  # what a visitor sees who comes without a link
 
 PATCH = "Patch"  # the experiment that puts parts of another run in
 REPEATED = say("cat_dog_mat_hat")
-SURNAME = say("tom_hill_saw_red")
+SURNAME = View.text
 
 
 @dataclass(frozen=True)

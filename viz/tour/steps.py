@@ -183,23 +183,23 @@ def _stage(view: View) -> str:
 
 _LAST = 12  # position of the last token of the tour's sentence
 # Whether a step can be done with a trace and a view, and why it cannot.
-Need = tuple[Callable[[Trace, View], bool], str]
+Need = tuple[Callable[[Trace, View], bool], Callable[[str], str]]
 
 _PREDICTION: Need = (
     lambda trace, view: trace.prediction is not None,
-    say("step_needs_model"),
+    lambda model: say("step_needs_model", model=model),
 )
 _CAUSAL_MASK: Need = (
     lambda trace, view: trace.find(view.place).kind == "causal",
-    say("step_needs_layer"),
+    lambda model: say("step_needs_layer"),
 )
 _DIVIDED_SCORES: Need = (
     lambda trace, view: trace.find(view.place).scale != 1,
-    say("step_needs_scores"),
+    lambda model: say("step_needs_scores", model=model),
 )
 _COPYING_HEAD: Need = (
     lambda trace, view: bool(copying_heads(trace, trace.find(view.place))),
-    say("step_needs_gpt_head"),
+    lambda model: say("step_needs_gpt_head"),
 )
 
 
@@ -356,4 +356,4 @@ def unfit(step: TourStep, trace: Trace, view: View) -> str | None:
         lacking = [reason for fits, reason in step.needs if not fits(trace, view)]
     except UnprovenError as refusal:
         return str(refusal)
-    return next((reason.format(model=trace.model) for reason in lacking), None)
+    return next((reason(trace.model) for reason in lacking), None)

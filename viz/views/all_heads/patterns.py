@@ -25,6 +25,7 @@ from viz.shell.panel import Caption, Formula, Panel, Part, Table
 from viz.shell.pictures import checked, of_all_pairs
 from viz.state.look import Look, traced
 from viz.state.navigation import view_link
+from viz.state.presets import REPEATED
 from viz.state.session import change_view, control, current
 from viz.views.all_heads.choice import (
     beside_chosen,
@@ -135,7 +136,7 @@ def _how_to_read(weights: Tiles, groups: int) -> str:
 
 
 BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
-SAID_TWICE = say("cat_dog_mat_hat")
+SAID_TWICE = REPEATED
 
 
 @of_all_pairs

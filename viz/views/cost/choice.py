@@ -9,7 +9,7 @@ import streamlit as st
 from model.analysis.cost.operations import Lengths, lengths_of
 from model.nn.config import TransformerConfig
 from model.worked.heads import LONG_WALK, SHORT_WALK
-from model.worked.notes import INTRODUCTION
+from model.worked.notes import INTRODUCTION, NotesPlace
 from viz.notation.words import sentences_of
 from viz.state import url
 from viz.state.look import Look
@@ -25,8 +25,6 @@ PAPER_CONFIG = TransformerConfig("encoder-decoder", 37_000, 512, 512, 8, encoder
                                  decoder_layers=6, d_mlp=2_048, norm_place="post",
                                  activation="relu", positions="sinusoidal",
                                  qkv_bias=False, output_bias=False)  # fmt: skip
-_WALK = TransformerConfig("decoder", 10_000, 512, 512, 8, decoder_layers=1, d_mlp=2_048)
-_WALK_NOTE = say("gives_batch_length", final_layer=INTRODUCTION.at("Final layer"))
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,15 @@ class ChosenSizes:
         return (*of_text, width, config.heads, layers, config.d_vocab)
 
 
+def _walk(lengths: Lengths, source: NotesPlace) -> ChosenSizes:
+    """A walkthrough of the notes. source: where they give its sizes."""
+    return ChosenSizes(
+        TransformerConfig("decoder", 10_000, 512, 512, 8, decoder_layers=1, d_mlp=2_048),
+        lengths,
+        say("gives_batch_length", source=source, final_layer=INTRODUCTION.at("Final layer")),
+    )
+
+
 PRESETS: dict[str, ChosenSizes] = {
     "GPT-2 small": ChosenSizes(GPT2_CONFIG, Lengths(1, 1_024), say("smallest_model_radford")),
     say("base_model_2017"): ChosenSizes(
@@ -53,12 +60,8 @@ PRESETS: dict[str, ChosenSizes] = {
         Lengths(1, 64),
         say("vaswani_et_al_2017"),
     ),
-    "A walkthrough: batch 32, length 16": ChosenSizes(
-        _WALK, Lengths(32, 16), _WALK_NOTE.format(LONG_WALK)
-    ),
-    "A walkthrough: batch 2, length 4": ChosenSizes(
-        _WALK, Lengths(2, 4), _WALK_NOTE.format(SHORT_WALK)
-    ),
+    "A walkthrough: batch 32, length 16": _walk(Lengths(32, 16), LONG_WALK),
+    "A walkthrough: batch 2, length 4": _walk(Lengths(2, 4), SHORT_WALK),
 }
 
 

