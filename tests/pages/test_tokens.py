@@ -201,6 +201,14 @@ def test_two_equal_sentences_part_nowhere() -> None:
     assert "after that" not in told
 
 
+def test_another_second_sentence_is_compared_at_its_longest_word() -> None:
+    app = opened("vectors", "Two sentences", model="stories", text="a cat saw the ball")
+    for second in ("The dog found the ball near the river", "Anna gave the ball to Tom"):
+        control(app, "Second sentence").set_value(second).run()
+        words = control(app, "Word and its positions")
+        assert words.options[words.value].startswith("·ball")
+
+
 def test_sentences_without_a_common_word_are_told_so() -> None:
     app = opened("vectors", "Two sentences")
     control(app, "Second sentence").set_value("Anna gave John a ball").run()

@@ -88,10 +88,10 @@ def one_step(key: str, last: int, go: Callable[[int], None], named: str) -> int:
 
 
 def keep_within(key: str, count: int, first: int = 0) -> None:
-    """Sets a numbered choice: what was chosen; the first where another sentence or model no longer has it,
-    `first` where nothing was."""
+    """Sets a numbered choice: what was chosen; `first` where nothing was, and where another sentence or
+    model no longer has it."""
     chosen = st.session_state.get(key)
-    st.session_state[key] = first if chosen is None else chosen if chosen < count else 0
+    st.session_state[key] = first if chosen is None or chosen >= count else chosen
 
 
 def open_one(

@@ -175,8 +175,8 @@ def _word(one: Trace, other: Trace) -> tuple[int, int]:
     ]
     longest = max(range(len(pairs)), key=lambda number: len(pairs[number][0].strip()))
     names = [f"{token_label(text, LISTED)}, {here} and {there}" for text, here, there in pairs]
-    label = say("word_positions")
-    _, here, there = pairs[one_listed(label, names, f"tokens-word-{hash(shared)}", first=longest)]
+    key = f"tokens-word-{hash(tuple(names))}"
+    _, here, there = pairs[one_listed(say("word_positions"), names, key, first=longest)]
     return here, there
 
 
