@@ -13,8 +13,8 @@ from viz.state.navigation import HOME, PAGES, PLACES
 
 RANKS, BESIDE_MAP, THINGS = 2, 12, 15
 SMALLEST = 13  # pixels of letters
-# What can be clicked above the first picture, and in how many rows. What leads to pages and sets nothing is not
-# counted, that is the menu of the seven places, the pages of a place and the model's map, nor is the way past
+# What can be clicked above the first picture, and in how many rows. What leads to pages and sets nothing is
+# not counted (the menu of the places, the pages of a place, the map of the model), nor is the way past
 # the menu and what stands in the picture's own corner. A list, a box of a number and choices side by side are
 # one thing each: the keyboard stops there once.
 ABOVE = """(pictures) => {
@@ -105,8 +105,8 @@ def above(page: Page) -> Any:
 
 
 def assert_opens_plainly(page: Page) -> None:
-    """The open page has two ranks of controls above its picture, few of them, the fewer beside the model's map,
-    and letters of 13 pixels."""
+    """The open page has two ranks of controls above its picture, fewer of them beside the map of the
+    model, and letters of 13 pixels."""
     page.evaluate(STILL)
     seen = above(page)
     assert seen["ranks"] <= RANKS, seen
