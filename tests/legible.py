@@ -49,8 +49,7 @@ STILL = """async () => {
     }).join(";");
     const drawn = (plot) => {
         const svg = plot.querySelector(".main-svg");
-        const wide = (one) => one.getBoundingClientRect().width;
-        return svg !== null && Math.abs(wide(svg) - wide(plot)) < 2;
+        return svg !== null && Math.abs(svg.width.baseVal.value - plot.getBoundingClientRect().width) < 2;
     };
     const explored = (place) => {  // Streamlit keeps what a run has left out, unseen, until the next run
         const explorer = place.clientWidth ? place.shadowRoot?.querySelector(".explorer") : null;
@@ -68,7 +67,7 @@ STILL = """async () => {
         before = now;
         await frame();
     }
-}"""  # each picture is as wide as its place: Plotly draws some time after that has changed
+}"""  # each picture is drawn as wide as its place, some time after that has changed
 
 
 @dataclass

@@ -112,8 +112,8 @@ def test_back_and_forward_go_through_pages_and_views(
     pick_head(page, 1)
     page.wait_for_url("**head=1**")
     settle()
-    open_by_menu(page, "Norm")
-    page.wait_for_url("**/layer_norm**head=1**")
+    open_by_menu(page, "Tokens")
+    page.wait_for_url("**/tokens**head=1**")
     settle()
     enter(page, "the dog ran")
     page.wait_for_url("**text=the+dog+ran**")
@@ -123,7 +123,7 @@ def test_back_and_forward_go_through_pages_and_views(
     settle()
     page.go_back()
     settle()
-    if "/layer_norm" in page.url:  # entered with the head of before, which was then mended
+    if "/tokens" in page.url:  # entered with the head of before, which was then mended
         page.go_back()
     expect(explorer).to_have_attribute("data-head", "1")
     expect(box(page)).to_have_value(TYPED)

@@ -12,10 +12,8 @@ from tests.hostile.attacks import MARK, SHORT
 from tests.hostile.hostile_models import hostile_folder
 
 TERRIBLE = " ".join(word for word in SHORT if not set(word) & set("\n\x00\x1b\u2028")) + " the cat"
-PAGES = [
-    "/?show=More+changes",
-    "/all_heads",
-]  # those with every kind of label; tests/hostile opens all pages
+# Those with every kind of label; tests/hostile opens all pages.
+PAGES = [("/", "More changes"), ("/all_heads", "")]
 INJECTED = """(mark) => {
     const found = [];
     const look = (root) => {
@@ -41,9 +39,9 @@ HIDDEN = "() => /[\\u202a-\\u202e\\u2066-\\u2069\\ufeff]/.test(document.body.inn
 
 
 @pytest.mark.walk
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(("path", "view"), PAGES)
 def test_a_terrible_sentence_is_only_a_sentence(
-    open_page: Callable[..., Page], page: Page, path: str
+    open_page: Callable[..., Page], page: Page, path: str, view: str
 ) -> None:
     dialogs: list[str] = []
 
@@ -52,7 +50,7 @@ def test_a_terrible_sentence_is_only_a_sentence(
         dialog.dismiss()
 
     page.on("dialog", note)
-    opened = open_page(path, text=TERRIBLE, model=hostile_folder("llama"))
+    opened = open_page(path, show=view, text=TERRIBLE, model=hostile_folder("llama"))
     expect(opened.get_by_role("textbox", name="Your sentence")).to_have_value(TERRIBLE)
     expect(opened.get_by_text(MARK).first).to_be_attached()
     assert opened.evaluate(INJECTED, MARK) == []

@@ -160,6 +160,7 @@ def test_weights_that_dropout_acts_on_are_said_to_be_those_before_it(
 ) -> None:
     page = open_page("/", **CHANGES, dropout=0.5)
     legend = page.get_by_test_id("legend")
+    page.get_by_test_id("run-difference").click()
     expect(legend).to_contain_text("no difference before dropout")
     expect(legend).not_to_contain_text("equal")
     page.get_by_test_id("stage-scores").click()

@@ -394,7 +394,7 @@ def head_bars(
     if chosen is not None:
         rows[chosen] = f"<b>{rows[chosen]}</b>"
     down = Axis("", names, tokens=False).down(most=len(names), tickfont=None) | {"ticktext": rows}
-    across = titled(title, range=ends_around(values, 0.12), zeroline=True, side="top")
+    across = titled(title, range=ends_around(values, 0.3), zeroline=True, side="top")
     height = 26 * len(names) + 64
     return chart(bars, across, down, height=height).update_layout(CLICKED, bargap=0.3)
 
