@@ -4,6 +4,7 @@ laws."""
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -153,7 +154,7 @@ class Intervention:
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must be at least 0 and below 1.")
 
-    @property
+    @cached_property
     def changes(self) -> bool:
         """Whether anything differs from the unchanged model."""
         return replace(self, seed=0, only=None) != UNCHANGED

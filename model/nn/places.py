@@ -7,6 +7,7 @@ head 5 of layer 3.
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, cast
 
 from model.nn.config import Stack
@@ -51,7 +52,7 @@ class Place:
         stack, layer, kind = found.groups()
         return cls(cast(Stack, stack), None if layer is None else int(layer), cast(Kind, kind))
 
-    @property
+    @cached_property
     def name(self) -> str:
         kind = "self" if self.kind == "causal" else self.kind
         layer = () if self.layer is None else (str(self.layer),)

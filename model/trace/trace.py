@@ -375,7 +375,8 @@ class Trace:
         """The attention sub-layer of this name, or of the module of this name. Raises ValueError if the
         pass has none."""
         for attention in self.attention:
-            if name in (attention.name, attention.module or attention.name):
+            place = attention.place
+            if name in (place.name, place.module or place.name):
                 return attention
         names = ", ".join(attention.module or attention.name for attention in self.attention)
         raise ValueError(f"There is no attention sub-layer {name!r}; there are {names}.")

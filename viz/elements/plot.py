@@ -124,6 +124,8 @@ def _bytes(part: object) -> int:
         return sum(len(name) + _bytes(one) for name, one in part.items())
     if isinstance(part, np.ndarray) and part.dtype != object:
         return 4 * part.nbytes // 3
-    if isinstance(part, list | tuple | np.ndarray):
+    if isinstance(part, np.ndarray):
+        return _bytes(part.tolist())
+    if isinstance(part, list | tuple) and part and isinstance(part[0], dict | list | tuple | np.ndarray):
         return sum(map(_bytes, part))
     return len(str(part))

@@ -8,6 +8,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 LABELS = 32  # more labels on one axis make a picture slow and illegible
 LONGEST = 200  # characters of a label
@@ -27,6 +28,7 @@ _RUN = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:[ ␣]+[{_RIGHT_TO_LEFT}]+)*")
 _PIECE = "##"  # before a word piece that goes on with the word
 
 
+@lru_cache(maxsize=4096)  # a run of a page asks for each label of its tokens eight times
 def token_label(text: str, limit: int = LONGEST) -> str:
     """A token's text as plain text with nothing hidden, for `textContent`, canvases and table cells.
 
