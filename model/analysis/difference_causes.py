@@ -19,6 +19,7 @@ from model.analysis.attribution.head_maps import Rotation, Side, head_map, read_
 from model.nn.config import GATED
 from model.nn.norms import NORMS, NormKind
 from model.nn.positions import RotaryPairs, pair_angles
+from model.system.words import Words
 from model.trace.arrays import Array, BoolArray, Wide
 from model.trace.partial import PartialAttention
 from model.trace.precision import HALVES, ROUNDINGS, SINGLE
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from model.run.model import Model
+
+say = Words("analysis.difference_causes")
 
 ComparedStage = Literal[
     "embedding", "positions", "norm", "query", "key", "rotary", "value", "scores", "scaled", "capped",
@@ -139,7 +142,7 @@ def _precision(pair: RunPair) -> str | None:
         computes = [_computes_in(trace, name) for trace in (pair.a, pair.b)]
         if sum(computes) == 1 and (np.abs(second - first) <= ROUNDINGS * share * sizes).all():
             which = "it" if computes[1] else "the first run"
-            return f"{which} computes in {name}: its numbers have no more digits"
+            return say("computes_numbers_more", which=which, name=name)
     return None
 
 
@@ -172,7 +175,7 @@ def _rounded(numbers: AnyArray, name: str) -> Array:
 def _rounded_tables(pair: RunPair) -> Hypotheses:
     """Of vectors that stand in a table as they are."""
     for name in HALVES:
-        yield f"its parameters are rounded to {name}", _rounded(pair.first, name)
+        yield say("parameters_rounded", name=name), _rounded(pair.first, name)
 
 
 # The embedding.
@@ -190,7 +193,7 @@ def _embeddings(pair: RunPair) -> Hypotheses:
     ]
     if len(texts) == 2:
         others = np.array([one != other for one, other in zip(*texts, strict=True)])
-        yield "it read other tokens", np.where(others[:, None], pair.second, pair.first)
+        yield say("read_other_tokens"), np.where(others[:, None], pair.second, pair.first)
 
 
 def _positions(pair: RunPair) -> Hypotheses:
@@ -206,12 +209,12 @@ def _positions(pair: RunPair) -> Hypotheses:
             or np.abs(positions + rest - pair.first).max() > 1e-4
         ):
             continue
-        yield "it adds no positions", rest
+        yield say("adds_positions"), rest
         for step, words in ((1, "forwards"), (-1, "back")):
             moved = np.roll(positions, -step, 0) + rest
             edge = -1 if step > 0 else 0
             moved[edge] = pair.second[edge]  # of a position that the first run has not
-            yield f"its positions are shifted by 1, {words}", moved
+            yield say("positions_shifted_1", words=words), moved
 
 
 # Vectors that a map gives: queries, keys, values.
@@ -223,7 +226,7 @@ def _biases(pair: RunPair) -> Hypotheses:
     would do the same."""
     if pair.first.shape[-2] < 3 or not pair.reads_equal:
         return
-    cause = "the bias of the map is another one, or missing: every token differs by the same vector"
+    cause = say("bias_map_another")
     apart = pair.second.astype(np.float64) - pair.first
     yield cause, pair.first + np.median(apart, axis=-2, keepdims=True)
     if apart.ndim != 3:
@@ -255,7 +258,7 @@ def _transposes(pair: RunPair, stage: ComparedStage, model: "Model | None") -> H
             np.add(one.linear(part, tokens), one.constant(tokens))
             for one, part in zip(maps, mapped, strict=True)
         ]
-        yield "the matrix of the map is transposed", np.stack(rows)
+        yield say("matrix_map_transposed"), np.stack(rows)
 
 
 def _exchanges(pair: RunPair) -> Hypotheses:
@@ -273,7 +276,7 @@ def _exchanges(pair: RunPair) -> Hypotheses:
     for turned, plain in made:
         room = np.broadcast_to(pair.room, plain.shape).max()
         if np.abs(other.value - plain).max() <= room:
-            yield "its keys and values are exchanged", turned
+            yield say("keys_values_exchanged"), turned
 
 
 def _orders(pair: RunPair) -> Hypotheses:
@@ -290,7 +293,7 @@ def _orders(pair: RunPair) -> Hypotheses:
     groups = [kinds.setdefault(head.tobytes(), len(kinds)) for head in first]
     of = [row.index(True) for row in near]
     before, after = (" ".join(map(str, order)) for order in (groups, [groups[at] for at in of]))
-    yield f"its heads stand as {after} instead of {before}", first[of]
+    yield say("heads_stand_instead", after=after, before=before), first[of]
 
 
 # Rotary positions: each token is turned by its own angles, the first one by none.
@@ -305,13 +308,13 @@ def _turns(pair: RunPair) -> Hypotheses:
     for pairs, base, width in _ways(pair):
         angles = pair_angles(places, width, base)
         plain = _turned(pair.first, -angles, pairs)
-        yield "no rotary positions turn its queries and keys", plain
+        yield say("rotary_positions_turn"), plain
         other: RotaryPairs = "neighbours" if pairs == "halves" else "halves"
-        cause = f"its rotary pairs are {names[other]} instead of {names[pairs]}"
+        cause = say("rotary_pairs_instead", other_names=names[other], pairs_names=names[pairs])
         yield cause, _turned(plain, angles, other)
         for step, words in ((1, "later"), (-1, "earlier")):
             moved = pair_angles(places + step, width, base)
-            yield f"its rotary positions begin {words} by one", _turned(plain, moved, pairs)
+            yield say("rotary_positions_begin", words=words), _turned(plain, moved, pairs)
         made = {
             one: _turned(plain, pair_angles(places, width, one), pairs)
             for one in _bases_of(plain, pair.second, pairs, width)
@@ -321,13 +324,13 @@ def _turns(pair: RunPair) -> Hypotheses:
         turned_by = next((one for one in made if gaps[one] <= least), base)  # the fewest digits
         if turned_by != base:
             digits = f"{turned_by:,.0f}" if turned_by.is_integer() else f"{turned_by:g}"
-            yield f"its rotary base is {digits} instead of {base:,.0f}", made[turned_by]
+            yield say("rotary_base_instead", digits=digits, base=base), made[turned_by]
 
 
 def _turned_values(pair: RunPair) -> Hypotheses:
     for pairs, base, width in _ways(pair):
         angles = pair_angles(np.arange(pair.first.shape[1], dtype=np.float64), width, base)
-        yield "rotary positions turn its values too", _turned(pair.first, angles, pairs)
+        yield say("rotary_positions_turn_values"), _turned(pair.first, angles, pairs)
 
 
 def _ways(pair: RunPair) -> Sequence[tuple[RotaryPairs, float, int]]:
@@ -404,10 +407,10 @@ def _scales(pair: RunPair) -> Hypotheses:
     root = math.sqrt(width)
     model_width = pair.a.config.d_model if pair.a.config else width * one.heads
     named = {
-        "its scores are not divided by √d_k": 1.0,
-        "its scores are divided by √d_k twice": 1 / width,
-        "its scores are divided by √d_model instead of √d_k": 1 / math.sqrt(model_width),
-        "its scores are multiplied by √d_k instead of divided": root,
+        say("scores_not_divided"): 1.0,
+        say("scores_divided_k"): 1 / width,
+        say("scores_divided_model"): 1 / math.sqrt(model_width),
+        say("scores_multiplied_k"): root,
     }
     causes = [
         cause
@@ -415,7 +418,7 @@ def _scales(pair: RunPair) -> Hypotheses:
         if math.isclose(one.scale, 1 / root, rel_tol=1e-5)
         and math.isclose(factor, other.scale, rel_tol=ROUNDINGS * SINGLE * width)
     ]
-    plain = f"its scores are multiplied by {other.scale:.6g} instead of {one.scale:.6g}"
+    plain = say("scores_multiplied_instead", scale=other.scale, one_scale=one.scale)
     yield causes[0] if len(causes) == 1 else plain, pair.second
 
 
@@ -425,13 +428,13 @@ def _masks(pair: RunPair) -> Hypotheses:
     def look_back(by: int) -> AnyArray:
         return np.tri(queries, keys, keys - queries + by, dtype=np.float32)
 
-    yield "it has no mask", np.ones_like(pair.first)
+    yield say("mask"), np.ones_like(pair.first)
     if pair.first.all():
-        yield "it has a look-ahead mask", look_back(0)
+        yield say("look_ahead_mask"), look_back(0)
     if np.array_equal(pair.first, look_back(0)):
-        yield "its mask is off by one: it shows the next token too", look_back(1)
-        yield "its mask is off by one: it hides the token itself", look_back(-1)
-        yield "its mask is reversed: it hides the past", look_back(0).T
+        yield say("mask_off_shows_next"), look_back(1)
+        yield say("mask_off_hides_token"), look_back(-1)
+        yield say("mask_reversed_hides"), look_back(0).T
 
 
 # Norms, feed-forwards, the stream.
@@ -453,11 +456,11 @@ def _norms(pair: RunPair) -> Hypotheses:
     own = by(one.kind, one.epsilon)
     names: dict[NormKind, str] = {"layer": "a layer norm", "rms": "an RMS norm"}
     if other.kind != one.kind:
-        cause = f"its norm is {names[other.kind]} instead of {names[one.kind]}"
+        cause = say("norm_instead", names=names[other.kind], one_names=names[one.kind])
         for epsilon, shift in ((one.epsilon, beta), (one.epsilon, 0 * beta), (other.epsilon, beta)):
             yield cause, by(other.kind, epsilon) * gamma + shift
     elif other.epsilon != one.epsilon:
-        cause = f"the ε of its norm is {other.epsilon:g} instead of {one.epsilon:g}"
+        cause = say("norm_instead_2", epsilon=other.epsilon, one_epsilon=one.epsilon)
         yield cause, by(one.kind, other.epsilon) * gamma + beta
     else:
         tables = (one.gamma, other.gamma), (one.beta, other.beta)
@@ -467,7 +470,7 @@ def _norms(pair: RunPair) -> Hypotheses:
         cause = f"its norm has {'no' if is_bare else 'another'} {words}"
         for name in HALVES:
             if all(np.array_equal(_rounded(x, name), y) for x, y in tables):
-                cause = f"its parameters are rounded to {name}"
+                cause = say("parameters_rounded", name=name)
         if not all(same):
             yield cause, own * other.gamma + other.beta
 
@@ -479,9 +482,9 @@ def _norm_places(pair: RunPair, one: NormRecord, other: NormRecord) -> Hypothese
     first, second = pair.before
     before = np.array_equal(one.input, first), np.array_equal(other.input, second)
     if before == (True, False):
-        yield "its norm stands after the sub-layer instead of before it", pair.second
+        yield say("norm_stands_after"), pair.second
     if before == (False, True):
-        yield "its norm stands before the sub-layer instead of after it", pair.second
+        yield say("norm_stands_before"), pair.second
 
 
 def _activations(pair: RunPair) -> Hypotheses:
@@ -500,13 +503,13 @@ def _activations(pair: RunPair) -> Hypotheses:
             exchanged = function(other.before) * one.before
             if np.abs(exchanged - other.hidden).max() <= 1e-4 * np.abs(other.hidden).max():
                 yield (
-                    "the gate and the values of its feed-forward are exchanged",
+                    say("gate_values_feed"),
                     np.where(told, gate, pair.second),
                 )
             continue
         for its_name, its in {**functions, "none": lambda x: x}.items():
             if its_name != name:
-                cause = f"its activation is {its_name} instead of {name}"
+                cause = say("activation_instead", its_name=its_name, name=name)
                 yield cause, np.where(told, its(other.before) * gate, pair.second)
 
 
@@ -526,7 +529,7 @@ def _functions() -> Mapping[str, Callable[[Array], Array]]:
 def _residuals(pair: RunPair) -> Hypotheses:
     if pair.before is not None:
         written = pair.first - pair.before[0].astype(np.float64)
-        cause = "it does not add what the sub-layer reads: the residual connection is missing"
+        cause = say("not_add_sub_layer")
         yield cause, written
 
 

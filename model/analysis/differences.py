@@ -12,11 +12,14 @@ import pandas as pd
 from model.analysis.difference_causes import ComparedStage, cause_of
 from model.analysis.stage_comparison import OUTPUT, SideBySide, StageComparison
 from model.nn.places import Place
+from model.system.words import Words
 from model.trace.trace import Trace
 from model.trace.unproven import proven
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = Words("analysis.differences")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +78,24 @@ class FirstDifference:
         lacks = f" Not compared: {', '.join(self.not_compared)}." if self.not_compared else ""
         at = self.comparison
         if at is None:
-            return f"No number among what was compared differs beyond rounding.{lacks}"
+            return say("number_among_compared", lacks=lacks)
         of = "" if at.head is None else f", head {at.head}"
-        among = " among what was compared" if self.may_begin_earlier else ""
-        why = f"Cause: {self.cause}." if self.cause else "The cause is not known."
-        return (
-            f"The first number that differs{among} is of the stage “{self.stage}” of {at.place}{of}, at "
-            f"{at.cell[0]}, {at.cell[1]}: {at.first:.6g} and {at.second:.6g}, {at.difference:.2g} apart "
-            f"where rounding explains {at.rounding:.1g}. {why}{lacks}"
+        among = say("among_compared") if self.may_begin_earlier else ""
+        why = f"Cause: {self.cause}." if self.cause else say("cause_not_known")
+        return say(
+            "first_number_differs",
+            among=among,
+            stage=self.stage,
+            place=at.place,
+            of=of,
+            first_cell=at.cell[0],
+            cell=at.cell[1],
+            first=at.first,
+            second=at.second,
+            difference=at.difference,
+            rounding=at.rounding,
+            why=why,
+            lacks=lacks,
         )
 
 

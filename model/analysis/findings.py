@@ -29,11 +29,14 @@ from model.nn.intervention import Intervention
 from model.nn.places import Head, head_label, layer_label
 from model.nn.recorder import Recorder, recording
 from model.system.elsewhere import asked
+from model.system.words import Words
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = Words("analysis.findings")
 
 MOST, OF_A_KIND = 10, 2  # findings in all, and of one kind
 MEASURES: tuple[Measure, ...] = ("loss", "moved", "divergence")  # the first that the text allows
@@ -146,8 +149,13 @@ class _Text:
             again = F.cross_entropy(logits, torch.tensor([tokens[at].id])).item()
             yield Finding(
                 "surprise",
-                f"The model expected {self.token(tokens, int(at))} (token {at + 1}) least: it gave it a "
-                f"probability of {np.exp(-values[at]):.2g}, a loss of {values[at]:.2f} nats.",
+                say(
+                    "model_expected_token",
+                    tokens=self.token(tokens, int(at)),
+                    at=at + 1,
+                    exp=np.exp(-values[at]),
+                    values=values[at],
+                ),
                 float(values[at]),
                 abs(again - float(values[at])),
                 self.link(""),
@@ -205,12 +213,12 @@ class _Text:
         if self.measure == "loss":
             was, now = f"{before:.3g}", f"{after:.3g}"
             if was == now:
-                return f"the loss of the text stays at {was} nats"
+                return say("loss_text_stays", was=was)
             verb = "rises" if after > before else "falls"
-            return f"the loss of the text {verb} from {was} to {now} nats"
+            return say("loss_text_nats", verb=verb, was=was, now=now)
         if self.measure == "divergence":
-            return f"the prediction moves by {after:.3g} nats"
-        return f"the final vectors move by {after:.1%} of their length"
+            return say("prediction_moves_nats", after=after)
+        return say("final_vectors_move", after=after)
 
     def measured(self, intervention: Intervention) -> float:
         """The measure in a pass of its own."""
@@ -253,8 +261,13 @@ class _Text:
             (place, head), share = heads[int(shares.argmax())]
             yield Finding(
                 "first token",
-                f"{count} of {len(heads)} heads give the first token more than half of their weight; "
-                f"{head_label((place, head))} gives it {share:.2f}.",
+                say(
+                    "heads_give_first",
+                    count=count,
+                    heads=len(heads),
+                    head_label=head_label((place, head)),
+                    share=share,
+                ),
                 float(count),
                 self.trace.check(),
                 self.link("all_heads", show="First token", place=place, head=head),
@@ -280,9 +293,15 @@ class _Text:
             gone = self.measured(replace(own, stream=frozenset({*others, (*cell, 0.0)})))
             yield Finding(
                 "number",
-                f"Before {layer_label(number.place)} token {number.token} holds {_brief(number.value)} in "
-                f"dimension {number.dimension}, {number.ratio:,.0f} times the median. With 0 there "
-                f"{self.moves(gone)}.",
+                say(
+                    "before_token_holds",
+                    layer_label=layer_label(number.place),
+                    token=number.token,
+                    brief=_brief(number.value),
+                    dimension=number.dimension,
+                    ratio=number.ratio,
+                    moves=self.moves(gone),
+                ),
                 number.value,
                 float((self.passed(as_it_is) - self.own).abs().max()),
                 self.link("", stream=":".join(map(str, (*cell, 0.0)))),
@@ -313,9 +332,14 @@ class _Text:
         (named,) = self.model.target_tokenizer.named([token])
         yield Finding(
             "edge",
-            f"{self.token(queries, len(queries) - 1)} reads {self.token(keys, key)} in "
-            f"{head_label((place, head))}, which adds {edges[key]:+.2f} to the logit of "
-            f"{self.token([named], 0)}, the likeliest next token.",
+            say(
+                "reads_adds_logit",
+                queries=self.token(queries, len(queries) - 1),
+                keys=self.token(keys, key),
+                head_label=head_label((place, head)),
+                key_edges=edges[key],
+                value=self.token([named], 0),
+            ),
             float(edges[key]),
             abs(sum(part.effect for part in parts) - float(logits[token])),
             self.link(

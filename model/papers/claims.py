@@ -9,6 +9,10 @@ from math import isclose
 from pathlib import Path
 from typing import Any, Literal
 
+from model.system.words import Words
+
+say = Words("papers.claims")
+
 _FILE = Path(__file__).with_suffix(".toml")
 PaperVerdict = Literal["holds here", "does not hold here", "cannot be asked of this model"]
 HOLDS: PaperVerdict = "holds here"
@@ -33,11 +37,11 @@ def distance(figure: float, control: float) -> float:
 _CONDITIONS = {  # of a rule, in words
     "at_least": "at least {}",
     "at_most": "at most {}",
-    "times": "at least {} times the control",
-    "share": "at most {} times the control",
-    "above": "at least {} above the control",
-    "below": "at least {} below the control",
-    "errors": "at least {} standard errors away from it",
+    "times": say("least_times_control"),
+    "share": say("most_times_control"),
+    "above": say("least_above_control"),
+    "below": say("least_below_control"),
+    "errors": say("least_standard_errors"),
 }
 
 
@@ -123,7 +127,7 @@ class VerdictRule:
             for name, words in _CONDITIONS.items()
             if (bound := getattr(self, name)) is not None
         ]
-        return f"Holds where the figure is {' and '.join(given)}."
+        return say("holds_figure", given=" and ".join(given))
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,12 @@ from model.nn.recorder import Recorder, recording
 from model.papers.claims import PaperQuantity
 from model.papers.subject import Measured, Sample, Subject
 from model.papers.texts import PROMPTS, SEEDS, NotAskedError, Passage, agreeing, passages
+from model.system.words import Words
 from model.trace.arrays import Array, Wide
 from model.trace.records import Attention
 from model.trace.trace import Trace
+
+say = Words("papers.explanations")
 
 TOGETHER = 4  # counts of tokens that are left out in one batch
 MOST_LAYERS = 3  # in which values are set to zero, evenly spaced
@@ -47,11 +50,9 @@ def shuffled_weights(subject: Subject) -> Measured:
     return Measured(
         PaperQuantity(
             float(np.median(shuffles.moved)),
-            f"is how far the output moves{most}, one head shuffled",
+            say("far_output_moves", most=most),
         ),
-        PaperQuantity(
-            float(np.median(shuffles.all_moved)), "is how far it moves with all heads shuffled"
-        ),
+        PaperQuantity(float(np.median(shuffles.all_moved)), say("far_moves_heads")),
         _output(subject),
         SEEDS,
         shuffles.draws,
@@ -65,9 +66,9 @@ def adversarial_weights(subject: Subject) -> Measured:
     spared = ((shuffles.moved <= NEAR) & (shuffles.apart >= FAR)).any(-1)
     all_spared = ((shuffles.all_moved <= NEAR) & (shuffles.all_apart >= FAR)).any(-1)
     return Measured(
-        PaperQuantity(float(spared.mean()), "of the heads have other weights that do the same"),
-        PaperQuantity(float(all_spared.mean()), "of the texts, where all heads get other weights"),
-        f"Other weights: {FAR:g} nats away or more (Jensen–Shannon). {_output(subject)}",
+        PaperQuantity(float(spared.mean()), say("heads_other_weights")),
+        PaperQuantity(float(all_spared.mean()), say("texts_heads_get")),
+        say("other_weights_nats", far=FAR, output=_output(subject)),
         SEEDS,
         shuffles.draws,
     )
@@ -75,8 +76,8 @@ def adversarial_weights(subject: Subject) -> Measured:
 
 def _output(subject: Subject) -> str:
     if subject.model.config.shape == "encoder":
-        return "The output is the final vectors: how far they move, as a share of their length."
-    return "The output is the prediction after the last token: total variation distance."
+        return say("output_final_vectors")
+    return say("output_prediction_after")
 
 
 class _Shuffles(NamedTuple):
@@ -393,8 +394,8 @@ def erasure(subject: Subject) -> Measured:
         subject,
         Case.read_until,
         (Case.weights_times_gradients, Case.weights),
-        "of the tokens are read no more until the answer changes, by weight times gradient",
-        "by the weight alone",
+        say("tokens_read_more"),
+        say("weight_alone"),
     )
 
 
@@ -407,8 +408,8 @@ def relevance_propagation(subject: Subject) -> Measured:
         subject,
         Case.kept_until,
         (Case.relevance, Case.last_layer),
-        "of the tokens are left out until the answer changes, by relevance",
-        "by the weights of the last layer",
+        say("tokens_left_out"),
+        say("weights_last_layer"),
     )
 
 
@@ -425,7 +426,7 @@ def _flips(
         for order in (*orders, Case.by_chance)
     )
     figure, control = map(Sample, (shares, controls), units)
-    note = f"In an order by chance: {chance.mean():.2f}."
+    note = say("order_chance", mean_chance=chance.mean())
     return Measured(figure, control, note, len(cases), len(cases))
 
 
@@ -441,7 +442,7 @@ def rollout(subject: Subject) -> Measured:
     layer."""
     _require_one_stack(subject)
     return _correlations(
-        subject, Case.rollout, Case.last_layer, "of rollout", "of the last layer's weights"
+        subject, Case.rollout, Case.last_layer, "of rollout", say("last_layer_weights")
     )
 
 
@@ -461,7 +462,7 @@ def _correlations(
         raise NotAskedError("The texts are too short for ranks in this model.")
     own, theirs = np.array(pairs).T
     return Measured(
-        Sample(own, f"rank correlation {name} with the effect of leaving a token out"),
+        Sample(own, say("rank_correlation_effect", name=name)),
         Sample(theirs, f"rank correlation {other}"),
         prompts=len(pairs),
     )
@@ -488,7 +489,7 @@ def value_zeroing(subject: Subject) -> Measured:
         shares.append((zeroed[0] / zeroed.sum(), weights[0] / weights.sum()))
     own, theirs = np.array(shares).T
     return Measured(
-        Sample(own, "of the reading of both nouns lies on the subject, by zeroed values"),
+        Sample(own, say("reading_both_nouns")),
         Sample(theirs, "by the weights"),
         prompts=len(sentences),
     )

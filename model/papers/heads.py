@@ -28,13 +28,16 @@ from model.papers.texts import (
     verbs_with_objects,
 )
 from model.run.model import Model
+from model.system.words import Words
 from model.trace.arrays import Wide
 from model.trace.records import NormRecord
 from model.trace.trace import Trace
 from model.training.checkpoints import shipped_training_run, shipped_training_runs
 
+say = Words("papers.heads")
+
 WordNumbers = NDArray[np.int64]  # of words in a list, or of tokens in a vocabulary
-PREFIX = "of the weight of a row, on what followed the same token before"
+PREFIX = say("weight_row_followed")
 CLEAR = 0.3  # of a row: a head that gives less has no such job
 COPIES = 0.5  # a copying score above this is called copying
 RETRIEVES = 0.1  # of the tokens of a needle, as in the paper
@@ -49,8 +52,8 @@ def induction(subject: Subject) -> Measured:
     control = prefix_scores(subject, repeats, repeats.once)[head]
     return Measured(
         PaperQuantity(scores[head], PREFIX),
-        PaperQuantity(control, "on the same cells of lists without a repetition"),
-        f"The best head is {head_label(head)}.",
+        PaperQuantity(control, say("same_cells_lists")),
+        say("best_head", head_label=head_label(head)),
         2 * len(repeats.twice),
         len(repeats.twice),
     )
@@ -76,8 +79,8 @@ def second_half(subject: Subject) -> Measured:
         float(subject.losses(some)[:, words].mean()) for some in (repeats.twice, repeats.once)
     )
     return Measured(
-        PaperQuantity(figure, "nats a word, said for the second time"),
-        PaperQuantity(control, "nats a word at the same places, said for the first time"),
+        PaperQuantity(figure, say("nats_word_said_second")),
+        PaperQuantity(control, say("nats_word_same_places")),
         "",
         2 * len(repeats.twice),
         len(repeats.twice),
@@ -105,14 +108,15 @@ def forming(subject: Subject) -> Measured:
         )
     at = int(rises.argmax())
     return Measured(
-        PaperQuantity(
-            float(rises[at] / whole), "of the rise of prefix matching between two checkpoints"
+        PaperQuantity(float(rises[at] / whole), say("rise_prefix_matching")),
+        PaperQuantity(float(steps[at] / steps.sum()), say("steps_training_lie")),
+        say(
+            "rises_between_steps",
+            best=best[at],
+            at_best=best[at + 1],
+            steps=training.steps[at],
+            training_steps=training.steps[at + 1],
         ),
-        PaperQuantity(
-            float(steps[at] / steps.sum()), "of the steps of the training lie between them"
-        ),
-        f"It rises from {best[at]:.2f} to {best[at + 1]:.2f} between steps {training.steps[at]:,} and "
-        f"{training.steps[at + 1]:,}.",
         len(repeats.twice) * len(best),
         len(repeats.twice),
     )
@@ -143,10 +147,13 @@ def previous_token(subject: Subject) -> Measured:
 
     control = float(np.mean([lost(others[int(at)]) for at in some]))
     return Measured(
-        PaperQuantity(lost(feeding), f"of the prefix matching of {head_label(head)} is lost"),
-        PaperQuantity(control, "is lost without another earlier head"),
-        f"The previous-token head is {head_label(feeding)}: {at_offset(weights[feeding], -1):.2f} of its "
-        "weight lies on the token before.",
+        PaperQuantity(lost(feeding), say("prefix_matching_lost", head_label=head_label(head))),
+        PaperQuantity(control, say("lost_without_another")),
+        say(
+            "previous_token_head",
+            head_label=head_label(feeding),
+            at_offset=at_offset(weights[feeding], -1),
+        ),
         len(repeats.twice),
         len(some),
     )
@@ -190,11 +197,9 @@ def copying(subject: Subject) -> Measured:
     best = int(own.argmax())
     heads = subject.heads()
     return Measured(
-        PaperQuantity(
-            float((own > COPIES).mean()), f"of the heads have a copying score above {COPIES:g}"
-        ),
-        PaperQuantity(float(np.mean(shuffled)), "of them with exchanged tokens"),
-        f"The largest score is {own[best]:.2f}, of {head_label(heads[best])}.",
+        PaperQuantity(float((own > COPIES).mean()), say("heads_copying_score", copies=COPIES)),
+        PaperQuantity(float(np.mean(shuffled)), say("exchanged_tokens")),
+        say("largest_score", best_own=own[best], head_label=head_label(heads[best])),
         0,
         SEEDS,
     )
@@ -251,10 +256,17 @@ def retrieval(subject: Subject) -> Measured:
     lost /= copied
     best = max(scores, key=lambda one: scores[one])
     return Measured(
-        PaperQuantity(float(lost[0]), "of the copied words are lost without the retrieval heads"),
-        PaperQuantity(float(lost[1]), "are lost without as many other heads"),
-        f"{len(retrieving)} of {len(scores)} heads ({share:.1%}) retrieve; the best is {head_label(best)}, "
-        f"with {scores[best]:.2f}. The model copies {before:.0%} of the words.",
+        PaperQuantity(float(lost[0]), say("copied_words_lost")),
+        PaperQuantity(float(lost[1]), say("lost_without_many")),
+        say(
+            "heads_retrieve_best",
+            retrieving=len(retrieving),
+            scores=len(scores),
+            share=share,
+            head_label=head_label(best),
+            best_scores=scores[best],
+            before=before,
+        ),
         len(texts),
         len(texts),
     )
@@ -317,9 +329,9 @@ def successors(subject: Subject) -> Measured:
     chance = [float(shares(partial(_mixed, seed=seed)).max()) for seed in range(SEEDS)]
     best = int(own.argmax())
     return Measured(
-        PaperQuantity(float(own[best]), "of the words are sent to the next one by the best head"),
-        PaperQuantity(float(np.mean(chance)), "by the best head, for orders by chance"),
-        f"The best head is {head_label(heads[best])}, over {start - len(known)} words.",
+        PaperQuantity(float(own[best]), say("words_sent_next")),
+        PaperQuantity(float(np.mean(chance)), say("best_head_orders")),
+        say("best_head_over_words", head_label=head_label(heads[best]), start=start - len(known)),
         len(traces),
         SEEDS,
     )
@@ -356,10 +368,10 @@ def syntax(subject: Subject) -> Measured:
     distances, counts = np.unique(apart[choose], return_counts=True)
     offset = int(distances[counts.argmax()])
     return Measured(
-        Sample(hits[best][tried], "of the objects look most at their verb"),
+        Sample(hits[best][tried], say("objects_look_most")),
         Sample(
             (apart[tried] == offset).astype(np.float64),
-            f"of them by the best distance, {abs(offset)} before",
+            say("best_distance_before", offset=abs(offset)),
         ),
         f"The head is {head_label(best)}.",
         len(sentences),

@@ -23,9 +23,12 @@ from model.papers.texts import (
     require_decoder,
     year_sentences,
 )
+from model.system.words import Words
 from model.trace.arrays import Array, Wide
 from model.trace.records import Token
 from model.trace.trace import Trace
+
+say = Words("papers.next_token")
 
 OTHERS = 3  # draws of other heads for each text
 CARRIERS = 3  # heads that are left out together: the paper's name movers
@@ -41,9 +44,9 @@ def other_name(subject: Subject) -> Measured:
     figure, right = _differences(subject, giving(subject.model))
     control, _ = _differences(subject, giving(subject.model, third=True))
     return Measured(
-        PaperQuantity(float(figure.mean()), "is the logit of the other name above the giver's"),
-        PaperQuantity(float(control.mean()), "where a third person gives"),
-        f"The other name comes first of the two in {right:.0%} of the sentences.",
+        PaperQuantity(float(figure.mean()), say("logit_other_name")),
+        PaperQuantity(float(control.mean()), say("third_person_gives")),
+        say("other_name_comes", right=right),
         len(figure) + len(control),
     )
 
@@ -92,9 +95,9 @@ def name_movers(subject: Subject) -> Measured:
         lost.append((last[:, sentence.id("other")] - last[:, sentence.id("giver")]).cpu().numpy())
     shares = 1 - np.mean(lost, 0) / differences.mean()
     return Measured(
-        PaperQuantity(float(shares[0]), f"of the difference is lost without {CARRIERS} heads"),
-        PaperQuantity(float(shares[1:].mean()), f"is lost without {CARRIERS} other heads"),
-        f"The heads are {named(carriers)}; the difference is {differences.mean():.2f}.",
+        PaperQuantity(float(shares[0]), say("difference_lost_without", carriers=CARRIERS)),
+        PaperQuantity(float(shares[1:].mean()), say("lost_without_other", carriers=CARRIERS)),
+        say("heads_difference", named=named(carriers), mean_differences=differences.mean()),
         len(sentences),
         OTHERS * len(tried),
     )
@@ -139,14 +142,18 @@ def copy_suppression(subject: Subject) -> Measured:
         difference = (last[:, answer] - last[:, other]).cpu().numpy()
         gains.append(difference[1:] - difference[0])
         lowered.append(-direct_effects(subject, subject.trace(passage), answer, other)[at])
-    unit = "in logit: what the copied word gains without the head, or loses directly by it, if that is less"
+    unit = say("logit_copied_word")
     gained, *without_others = (np.array(column) for column in zip(*gains, strict=True))
     figures = Sample(gained, unit), Sample(np.array(lowered), unit)
     return Measured(
         min(figures, key=lambda one: one.value),
-        Sample(np.mean(without_others, 0), "in logit: what it gains without another head"),
-        f"The head is {head_label(heads[at])}: it gives the word that comes next "
-        f"{looks[at]:.2f} of its weight, and adds {brief(-figures[1].value)} to it by the direct way.",
+        Sample(np.mean(without_others, 0), say("logit_gains_without")),
+        say(
+            "head_gives_word",
+            head_label=head_label(heads[at]),
+            looks=looks[at],
+            brief=brief(-figures[1].value),
+        ),
         2 * len(effects),
         OTHERS * len(gains),
     )
@@ -192,13 +199,9 @@ def logit_lens(subject: Subject) -> Measured:
     medians = np.median(np.concatenate(ranks, 1), axis=1)
     shown = ", ".join(f"{rank:,.0f}" for rank in medians)
     return Measured(
-        PaperQuantity(
-            float(medians[DEPTHS.index(0.5)]), "is the median rank of the answer in the middle"
-        ),
-        PaperQuantity(
-            float(np.median(np.concatenate(others))), "is that of other positions' answers"
-        ),
-        f"From the first state to the last, in quarters: {shown}, of {subject.model.config.d_vocab:,}.",
+        PaperQuantity(float(medians[DEPTHS.index(0.5)]), say("median_rank_answer")),
+        PaperQuantity(float(np.median(np.concatenate(others))), say("other_positions_answers")),
+        say("first_state_last", shown=shown, d_vocab=subject.model.config.d_vocab),
         SEEDS,
     )
 
@@ -230,10 +233,8 @@ def longer_texts(subject: Subject) -> Measured:
         for some in (after_few, own, after_another)
     )
     return Measured(
-        Sample(
-            few - all_, f"nats a token: what a text gives beside its {NEAR} tokens right before"
-        ),
-        Sample(few - another, "nats, what another text gives"),
+        Sample(few - all_, say("nats_token_text", near=NEAR)),
+        Sample(few - another, say("nats_another_text")),
         f"Texts of {length} tokens.",
         3 * len(own),
     )
@@ -257,9 +258,9 @@ def greater_than(subject: Subject) -> Measured:
         others = sentences[:at] + sentences[at + 1 :]
         controls.append(np.mean([_later(chances, other.later, other.others) for other in others]))
     return Measured(
-        Sample(np.array(figures), "of the probability, later years above the others"),
-        Sample(np.array(controls), "by the years of the other sentences"),
-        "" if all(one.both for one in sentences) else "Only the first of the two digits is read.",
+        Sample(np.array(figures), say("probability_later_years")),
+        Sample(np.array(controls), say("years_other_sentences")),
+        "" if all(one.both for one in sentences) else say("only_first_digits"),
         len(sentences),
     )
 

@@ -14,6 +14,9 @@ from model.papers.claims import (
     claims,
 )
 from model.system.machine import processor
+from model.system.words import Words
+
+say = Words("papers.report")
 
 SIGNS: Mapping[PaperVerdict, str] = {HOLDS: "✓ holds", HOLDS_NOT: "✗ does not hold", NOT_ASKED: "–"}
 COMMAND = "python -m model.papers"
@@ -25,22 +28,26 @@ def summary(results: Sequence[PaperResult]) -> str:
     counts = Counter(result.verdict for result in results)
     hold, hold_not, not_asked = (counts[verdict] for verdict in VERDICTS)
     holds, does = "holds" if hold == 1 else "hold", "does" if hold_not == 1 else "do"
-    return f"{hold} {holds}, {hold_not} {does} not hold, {not_asked} cannot be asked"
+    return say(
+        "not_hold_cannot", hold=hold, holds=holds, hold_not=hold_not, does=does, not_asked=not_asked
+    )
 
 
 def report(answers: ResultsByModel) -> str:
     """The verdicts of all models in one table, and what was measured of each."""
     command = f"{COMMAND} {' '.join(answers)} -o FILE"
     parts = [
-        "# Results of papers, asked of models",
+        say("results_papers_asked"),
         "",
-        "What papers have found about attention, computed anew. A claim holds here where the figure meets "
-        "its rule beside a control: the same number where the reason of the claim is absent. A model is "
-        "asked with texts that it reads; “–” is a claim that cannot be asked of it. A number of a paper is "
-        "quoted where it is certain; elsewhere the direction is.",
+        say("papers_found_about"),
         "",
-        f"Made by `{command}` on {processor() or 'this computer'}, {os.cpu_count()} processors, with a load "
-        f"of {os.getloadavg()[0]:.1f} at the end. The page “Results of papers” asks the open model the same.",
+        say(
+            "made_processors_load",
+            command=command,
+            value=processor() or "this computer",
+            cpu_count=os.cpu_count(),
+            first_getloadavg=os.getloadavg()[0],
+        ),
         "",
         *_verdicts(answers),
         "",

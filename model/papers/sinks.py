@@ -12,8 +12,11 @@ from model.nn.places import layer_label
 from model.papers.claims import PaperQuantity, brief
 from model.papers.subject import Measured, Subject
 from model.papers.texts import SEEDS, NotAskedError, Passage, passages
+from model.system.words import Words
 from model.trace.arrays import Wide
 from model.trace.trace import Trace
+
+say = Words("papers.sinks")
 
 RESTS = 0.3  # of the weight on one token: the bound of Gu et al.
 FEW_TOKENS = 24  # of a text whose largest numbers are asked for
@@ -26,10 +29,9 @@ def first_token(subject: Subject) -> Measured:
     first, second = subject.once(_as_keys)
     weights = _joined(first, "weight")
     return Measured(
-        PaperQuantity(float(np.nanmean(weights)), "of the weight of a row lies on the first token"),
-        PaperQuantity(float(np.nanmean(_joined(second, "weight"))), "lies on the second token"),
-        f"In the mean over texts {_resting(weights):.0%} of the heads give the first token more than "
-        f"{RESTS:g} of their weight (the bound of Gu et al. 2024).",
+        PaperQuantity(float(np.nanmean(weights)), say("weight_row_lies")),
+        PaperQuantity(float(np.nanmean(_joined(second, "weight"))), say("lies_second_token")),
+        say("mean_over_texts", resting=_resting(weights), rests=RESTS),
         SEEDS,
     )
 
@@ -53,11 +55,9 @@ def sink_values(subject: Subject) -> Measured:
         float(np.nanmean(_joined(one, "value_ratio")[rests])) for one in (first, second)
     )
     return Measured(
-        PaperQuantity(
-            figure, "times the length of the other values, where heads rest on the first token"
-        ),
-        PaperQuantity(control, "times, of the second token's value in the same heads"),
-        f"So of {_resting(weights):.0%} of the heads.",
+        PaperQuantity(figure, say("times_length_other")),
+        PaperQuantity(control, say("times_second_token")),
+        say("heads", resting=_resting(weights)),
         SEEDS,
     )
 
@@ -92,10 +92,15 @@ def massive(subject: Subject) -> Measured:
         numbers.append(number)
     number = numbers[int(np.argmax(ratios))]
     return Measured(
-        PaperQuantity(float(np.mean(ratios)), "times the median of its state"),
-        PaperQuantity(float(np.mean(others)), "times, the largest number of the other tokens"),
-        f"The largest: {brief(number.value)} before {layer_label(number.place)}, token {number.token}, "
-        f"dimension {number.dimension}.",
+        PaperQuantity(float(np.mean(ratios)), say("times_median_state")),
+        PaperQuantity(float(np.mean(others)), say("times_largest_number")),
+        say(
+            "largest_before_token",
+            brief=brief(number.value),
+            layer_label=layer_label(number.place),
+            token=number.token,
+            dimension=number.dimension,
+        ),
         len(ratios),
     )
 
@@ -139,8 +144,8 @@ def massive_at_zero(subject: Subject) -> Measured:
             f"The stream of this model has no number of {LARGE:g} times the median."
         )
     return Measured(
-        PaperQuantity(float(np.mean(rises)), "nats: the loss rises with the largest number at 0"),
-        PaperQuantity(float(np.mean(others)), "nats with another number of the same token at 0"),
+        PaperQuantity(float(np.mean(rises)), say("nats_loss_rises")),
+        PaperQuantity(float(np.mean(others)), say("nats_another_number")),
         "",
         len(rises),
         len(rises),

@@ -13,7 +13,10 @@ from typing import Literal
 import numpy as np
 
 from model.loading.shipped import ASSETS
+from model.system.words import Words
 from model.trace.arrays import Wide
+
+say = Words("training.claims")
 
 RUNS = "experiments.json"  # trained on one processor
 BY_PROCESSOR = "experiments_by_processor.json"
@@ -137,12 +140,12 @@ _INNER = {
     "256 (× 4)": "base",
     "512 (× 8)": "inner width 512",
 }
-_SHORT = "300 steps, one kind of text, one learning rate, not tuned for each variant. "
+_SHORT = say("300_steps_kind_text")
 
 CLAIMS = (
     Claim(
         "Norm",
-        "With layer norm the loss falls faster.",
+        say("layer_norm_loss"),
         {
             "4 layers, with norm": "base",
             "4 layers, without": "no norm",
@@ -153,37 +156,33 @@ CLAIMS = (
             ("4 layers, with norm", "4 layers, without"),
             ("8 layers, with norm", "8 layers, without"),
         ),
-        f"{_SHORT}Published models have dozens of layers and train for far longer at the largest rate that "
-        "still works; these runs say nothing about those.",
+        say("published_models_dozens", short=_SHORT),
     ),
     Claim(
         "Shortcut",
-        "Without shortcuts a stack of layers hardly learns.",
+        say("without_shortcuts_stack"),
         {"with shortcuts": "base", "without": "no shortcut"},
         (("with shortcuts", "without"),),
-        f"{_SHORT}Stacks without shortcuts can be trained from specially chosen starting weights; that was "
-        "not tried.",
+        say("stacks_without_shortcuts", short=_SHORT),
     ),
     Claim(
         "Scaling",
-        "Scores divided by √d_k train better than scores as they are.",
+        say("scores_divided_k"),
         {"divided by √64 = 8": "one head", "not divided": "one head, no scaling"},
         (("divided by √64 = 8", "not divided"),),
-        f"{_SHORT}One head of width 64 in each layer, as wide as a head of the 2017 paper; with narrow heads "
-        "the factor is nearer to 1. Smaller starting weights of query and key could replace it.",
+        say("head_width_64_layer", short=_SHORT),
     ),
     Claim(
         "Dropout",
-        "Dropout lessens overfitting on a small training set.",
+        say("dropout_lessens_overfitting"),
         {"without dropout": "few rows, dropout 0.0", "dropout 0.2": "few rows, dropout 0.2"},
         (("dropout 0.2", "without dropout"),),
-        "32 rows of 64 tokens, read again and again: far fewer than any real model is trained on. One "
-        "share of dropout; stopping early, or more data, is not compared.",
+        say("32_rows_64_tokens"),
         beside="training_loss",
     ),
     Claim(
         "Pre or post",
-        "Pre-norm trains faster than post-norm, and bears a larger learning rate.",
+        say("pre_norm_trains"),
         {
             "pre-norm, rate .002": "base",
             "post-norm, rate .002": "post-norm",
@@ -194,40 +193,35 @@ CLAIMS = (
             ("pre-norm, rate .002", "post-norm, rate .002"),
             ("pre-norm, rate .01", "post-norm, rate .01"),
         ),
-        "Four layers, a warm-up of 30 steps, two rates, 300 steps. Deep stacks, for which pre-norm was "
-        "introduced, are not tried.",
+        say("four_layers_warm"),
     ),
     Claim(
         "Depth",
-        "More layers learn better.",
+        say("more_layers_learn"),
         _DEPTHS,
         _rising(tuple(_DEPTHS)),
-        f"{_SHORT}More layers take more operations a step, and may need more steps or another rate; with "
-        "these, the order may turn.",
+        say("more_layers_take", short=_SHORT),
     ),
     Claim(
         "Width",
-        "A wider model learns better.",
+        say("wider_model_learns"),
         _WIDTHS,
         _rising(tuple(_WIDTHS)),
-        f"{_SHORT}Text is fresh at every step, so a large model cannot overfit here; on a small training set "
-        "it could.",
+        say("text_fresh_every", short=_SHORT),
     ),
     Claim(
         "Inner width",
-        "A wider feed-forward layer learns better, which is why it is four times as wide.",
+        say("wider_feed_forward"),
         _INNER,
         _rising(tuple(_INNER)),
-        f"{_SHORT}That four times is the best width is not shown: a fair trial would give each width "
-        "the same number of parameters or operations.",
+        say("four_times_best", short=_SHORT),
     ),
     Claim(
         "Recurrent",
-        "Attention copies from the row better than a recurrent network of equal size.",
+        say("attention_copies_row"),
         {"attention, 2 layers": "attention", "GRU": "recurrent"},
         (("attention, 2 layers", "GRU"),),
-        "600 steps, rows of 48 symbols; the rate of the GRU is the better of two that were tried. A larger "
-        "or longer trained GRU, or an LSTM, may learn the task.",
+        say("600_steps_rows_48"),
         measure=ACCURACY,
     ),
 )

@@ -18,8 +18,11 @@ from model.nn.places import head_label
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
 from model.run.tokenizers import WordTokenizer
+from model.system.words import Words
 from model.trace.arrays import Array
 from model.training.recipe import IGNORED, Batch, Evaluation, Gate, Ids, Random, Recipe
+
+say = Words("training.induction")
 
 SYMBOLS = tuple("abcdefghijklmnopqrstuvwxyz123456")
 CONTEXT = 48  # symbols of a row
@@ -148,11 +151,8 @@ def repeat_evaluation(
 def recipe() -> Recipe:
     return Recipe(
         name="induction",
-        about="A 2-layer GPT of attention only, in which an induction head forms within seconds.",
-        data=(
-            "Random rows over 32 symbols. Each draws 6 to 24 symbols and a successor map; the next "
-            "symbol is the successor with probability .75. Scored where a pair was already shown."
-        ),
+        about=say("2_layer_gpt_attention"),
+        data=say("random_rows_over"),
         config=TransformerConfig(
             shape="decoder",
             d_vocab=len(SYMBOLS),

@@ -15,7 +15,10 @@ from functools import cache
 from pathlib import Path
 
 from model.snippets import Snippet, SnippetLine, Style
+from model.system.words import Words
 from model.worked.inputs import Input
+
+say = Words("worked.code")
 
 LONGEST = 40  # lines of a script
 SizeNames = tuple[str, ...]  # ("3", "width // 2")
@@ -31,17 +34,14 @@ _LETTERS = {
     "k": "key",
     "d": "dimension",
     "n": "token",
-    "c": "number of a token's vector",
+    "c": say("number_token_vector"),
     "i": "row",
     "j": "column",
-    "m": "what row and column share",
-    "p": "place in the vector",
+    "m": say("row_column_share"),
+    "p": say("place_vector"),
 }
-_SUMMED = "A letter that the result lacks is summed over."
-_OF_IDENTITY = (
-    "nn.MultiheadAttention maps queries, keys and values itself; its maps are identities here, and "
-    "the values play no part."
-)
+_SUMMED = say("letter_result_lacks")
+_OF_IDENTITY = say("nn_multiheadattention_maps")
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@ import numpy as np
 
 from model.arithmetic import attention, sizes
 from model.arithmetic.composition import composition, random_composition
+from model.system.words import Words
 from model.worked import latex
 from model.worked.example import Array64, Input, QuantityKind, Sheet, given, numbered, whole, worked
 from model.worked.ladder import Q_MATRIX, TOKENS, VECTORS
 from model.worked.notes import PAPER, TWO_LAYERS
+
+say = Words("worked.heads")
 
 _MODELS = ("first model", "second model")
 _ENDS = ("first column", "last column")
@@ -15,8 +18,8 @@ _ENDS = ("first column", "last column")
 
 @worked(
     "§7",
-    "One large matrix, then a split",
-    "The queries of all heads come from one product; each head takes its own columns.",
+    say("large_matrix_split"),
+    say("queries_heads_come"),
     VECTORS,
     Q_MATRIX,
     whole("heads", "Heads", 2, 1, 4),
@@ -26,21 +29,21 @@ def one_matrix_then_split(sheet: Sheet, x: Array64, q_matrix: Array64, heads: in
     query = sheet.project(x, q_matrix, "Q", TOKENS, title="One large product")
     for head, part in enumerate(attention.split_heads(query, heads)):
         start, end = head * width, (head + 1) * width
-        title = f"Head {head}: columns {start} to {end - 1} of it"
+        title = say("head_columns", head=head, start=start, end=end - 1)
         formula, columns = r"Q^{(h)} = Q_{:,\ h d_k : (h+1) d_k}", numbered("dim", width, start)
         sheet.step(title, formula, part, TOKENS, columns, quantity="query")
         sheet.numbers(r"\text{token 0: } @", part[0])
     small = np.concatenate([x @ columns for columns in np.split(q_matrix, heads, axis=1)], axis=1)
-    title = "Large product minus the small ones, concatenated"
+    title = say("large_product_minus")
     sheet.difference(query, small, title, TOKENS, "dim")
-    sheet.remark("h small matrices or one large one: the same products, computed in one go.")
+    sheet.remark(say("h_small_matrices"))
 
 
 @worked(
     "§7",
-    "How wide is a head?",
-    "The heads share the width of the model equally.",
-    whole("widths", "Widths of two models", [512, 256], 1, 16_384, _MODELS),
+    say("wide_head"),
+    say("heads_share_width"),
+    whole("widths", say("widths_models"), [512, 256], 1, 16_384, _MODELS),
     whole("heads", "Heads of each", [8, 8], 1, 128, _MODELS),
 )
 def head_widths(sheet: Sheet, widths: Array64, heads: Array64) -> None:
@@ -48,17 +51,17 @@ def head_widths(sheet: Sheet, widths: Array64, heads: Array64) -> None:
     each = np.array([sizes.head_width(int(width), int(count)) for width, count in pairs])
     models = tuple(f"width {width:g}" for width in widths)
     formula = r"d_k = \frac{d_{\text{model}}}{h}"
-    sheet.step("Width of each head", formula, each, models)
+    sheet.step(say("width_head"), formula, each, models)
     sheet.numbers(r"\frac{@}{@} = @", widths[0], heads[0], each[0])
 
     ends, formula = (0, each[1] - 1), r"0\ \text{to}\ d_k - 1"
-    sheet.step("Columns of the first head", formula, ends, _ENDS)
+    sheet.step(say("columns_first_head"), formula, ends, _ENDS)
     sheet.numbers(r"0\ \text{to}\ @ - 1 = @", each[1], ends[1])
-    sheet.remark("The notes count it as head 1; on these pages heads are numbered from 0.")
+    sheet.remark(say("notes_count_head"))
 
     starts = np.arange(heads[1]) * each[1]
     table = np.stack([starts, starts + each[1] - 1], axis=1)
-    title = f"Columns of every head at width {widths[1]:g}"
+    title = say("columns_every_head", widths=widths[1])
     formula = r"h\,d_k\ \text{to}\ (h+1)\,d_k - 1"
     sheet.step(title, formula, table, "head", _ENDS)
     sheet.numbers(r"\text{head } @: @\ \text{to}\ @", len(table) - 1, *table[-1])
@@ -80,13 +83,12 @@ def _strength(name: str, label: str, value: float) -> Input:
 # Circuits"): W_QK, with 1/√d_k in it, says where it looks, W_OV what it writes.
 @worked(
     "§7",
-    "An induction circuit of two layers",
-    "The head of layer 0 writes beside each word the word before it. The head of layer 1 looks for its own "
-    "word there, and so finds what came next the last time.",
+    say("induction_circuit_layers"),
+    say("head_layer_0_writes"),
     whole("ids", f"Token ids (0 to 3: {', '.join(_WORDS)})", [0, 1, 2, 1], 0, 3, "token"),
-    _strength("look", "Strength of attention to the token before", 6),
-    _strength("match", "Strength of the match", 6),
-    _strength("copy", "Strength of the copy", 5),
+    _strength("look", say("strength_attention_token"), 6),
+    _strength("match", say("strength_match"), 6),
+    _strength("copy", say("strength_copy"), 5),
 )
 def induction_circuit(sheet: Sheet, ids: Array64, look: float, match: float, copy: float) -> None:
     words = [_WORDS[int(one)] for one in ids]
@@ -94,9 +96,7 @@ def induction_circuit(sheet: Sheet, ids: Array64, look: float, match: float, cop
     x = np.concatenate([np.eye(4)[ids.astype(int)], np.eye(4), np.zeros((4, 4))], axis=1)
     formula = r"x = [\,\text{word},\ \text{position},\ \text{word before}\,]"
     _rows(sheet, "Vectors", formula, x, tokens)
-    sheet.remark(
-        "One-hot, so that each number can be read. In brackets: the word before, still empty."
-    )
+    sheet.remark(say("hot_number_read"))
     first = (
         _matrix(sheet, 0, "QK", _PLACE, _PLACE, look * np.eye(4, k=-1)),
         _matrix(sheet, 0, "OV", _WORD, _BEFORE, np.eye(4)),
@@ -138,7 +138,7 @@ def _previous_token_head(sheet: Sheet, x: Array64, tokens: tuple[str, ...], head
     weights = _causal(sheet, 0, scores, tokens)
     written = weights @ x @ write
     _rows(sheet, "What layer 0 writes", r"h = A\, x\, W_{\text{OV}}", written, tokens)
-    sheet.remark("The last columns now say which word stood before each token.")
+    sheet.remark(say("last_columns_now"))
     return written
 
 
@@ -152,21 +152,16 @@ def _compose(sheet: Sheet, first: _Head, second: _Head) -> None:
     match, copy = second
     through = (match @ first[1].T)[_WORD, _WORD]
     formula = r"W_{\text{QK}}^{(1)}\, (W_{\text{OV}}^{(0)})^\top"
-    sheet.step(
-        "Word by word, through both heads", formula, through, _WORDS, _WORDS, quantity="score"
-    )
+    sheet.step(say("word_word_through"), formula, through, _WORDS, _WORDS, quantity="score")
     sheet.numbers(r"\text{(@, @): } @", _WORDS[1], _WORDS[1], through[1, 1])
-    sheet.remark(
-        "How much a word (row) scores a token whose predecessor is a word (column): itself alone."
-    )
+    sheet.remark(say("much_word_row_scores"))
     ratios = [composition(first[1], one) for one in (match, match.T, copy)]
     formula = r"\frac{\|W_{\text{OV}}^{(0)}\, W\|_F}{\|W_{\text{OV}}^{(0)}\|_F\, \|W\|_F}"
     names = ("Q: W = W_QK", "K: W = its transpose", "V: W = W_OV")
-    sheet.step("Composition of the two heads", formula, ratios, names)
+    sheet.step(say("composition_heads"), formula, ratios, names)
     sheet.numbers(r"\text{Q, K, V: } @", np.array(ratios))
     sheet.remark(
-        "The later head reads the earlier one in its keys alone: K-composition. Random matrices of this "
-        f"width would give about 1/√{_WIDTH} = {random_composition(_WIDTH):.2f} for each."
+        say("later_head_reads", width=_WIDTH, random_composition=random_composition(_WIDTH))
     )
 
 
@@ -177,9 +172,9 @@ def _induction_head(
     queries = (x + written) @ head[0]
     for letter, name, part in (("x", "the embeddings", x), ("h", "layer 0", written)):
         formula = rf"(x + h)\, W_{{\text{{QK}}}}\, {letter}^\top"
-        title = f"Layer 1: scores, keys made of {name}"
+        title = say("layer_1_scores_keys", name=name)
         sheet.scores(queries, part, tokens, cell=(-1, 2), title=title, formula=formula)
-    sheet.remark("The score is the sum of both; here all of it comes through layer 0.")
+    sheet.remark(say("score_sum_both_comes"))
     _causal(sheet, 1, queries @ (x + written).T, tokens)
 
 
@@ -190,14 +185,12 @@ def _predict(sheet: Sheet, parts: tuple[Array64, Array64], word: str, head: _Hea
     sheet.step("Logits", formula, logits, _WORDS, quantity="score")
     sheet.numbers(r"\ell = @", logits)
     shares = np.stack([attention.softmax(logits), attention.softmax(_logits(x, head))])
-    title, formula = "Probabilities with and without layer 0", r"p = \mathrm{softmax}(\ell)"
+    title, formula = say("probabilities_without_layer"), r"p = \mathrm{softmax}(\ell)"
     rows = ("both heads", "layer 1 alone")
     sheet.step(title, formula, shares, rows, _WORDS, quantity="weight")
     sheet.numbers(latex.softmax(logits, shares[0]))
     best = [_WORDS[int(one)] for one in shares.argmax(1)]
-    sheet.remark(
-        f"After “{word}” the circuit predicts “{best[0]}”; without the head of layer 0, “{best[1]}”."
-    )
+    sheet.remark(say("after_circuit_predicts", word=word, first_best=best[0], best=best[1]))
 
 
 def _logits(stream: Array64, head: _Head) -> Array64:
@@ -209,7 +202,7 @@ def _logits(stream: Array64, head: _Head) -> Array64:
     return result
 
 
-LONG_WALK = PAPER.at("MultiHeadAttention, the comment in forward")
+LONG_WALK = PAPER.at(say("multiheadattention_comment_forward"))
 SHORT_WALK = TWO_LAYERS.at("Forward Function Walkthrough")
 _OPERATIONS: tuple[tuple[str, QuantityKind], ...] = (
     (r"X", "other"),
@@ -240,8 +233,8 @@ def _walk(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None
 
 @worked(
     "§7",
-    "A walk through the shapes: batch 32, length 16",
-    "Every operation of multi-head attention changes the shape in a fixed way.",
+    say("walk_through_shapes"),
+    say("every_operation_multi"),
     *size_inputs(32, 16, 512, 8),
 )
 def shape_walk_c(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None:
@@ -250,8 +243,8 @@ def shape_walk_c(sheet: Sheet, batch: int, length: int, width: int, heads: int) 
 
 @worked(
     "§7",
-    "A walk through the shapes: batch 2, length 4",
-    "The same walk for two short sequences, with 8 heads of width 64.",
+    say("walk_through_shapes_batch"),
+    say("same_walk_short"),
     *size_inputs(2, 4, 512, 8),
 )
 def shape_walk_d(sheet: Sheet, batch: int, length: int, width: int, heads: int) -> None:
@@ -260,9 +253,8 @@ def shape_walk_d(sheet: Sheet, batch: int, length: int, width: int, heads: int) 
 
 @worked(
     "§7",
-    "Why contiguous() stands before the merge",
-    "Swapping two axes leaves the numbers where they are in memory, "
-    "so they are no longer in one unbroken run.",
+    say("why_contiguous_stands"),
+    say("swapping_axes_leaves"),
     whole("length", "Length", 3, 1, 16),
     whole("heads", "Heads", 2, 1, 8),
     whole("head_width", "Width of a head", 4, 1, 16),
@@ -272,18 +264,18 @@ def contiguous_before_merge(sheet: Sheet, length: int, heads: int, head_width: i
     swapped = laid_out.swapaxes(0, 1)
     strides = np.array([laid_out.strides, swapped.strides]) / laid_out.itemsize
     sheet.step(
-        "Numbers to skip for one step along each axis",
+        say("numbers_skip_step"),
         r"\text{stride}",
         strides,
         ("token, head, d_k", "head, token, d_k"),
         ("first axis", "second axis", "third axis"),
     )
     sheet.numbers(r"@ \to @", *strides)
-    sheet.remark("A transpose moves no numbers; it only swaps two strides.")
+    sheet.remark(say("transpose_moves_numbers"))
 
     order = swapped.reshape(heads * length, head_width)
     rows = tuple(f"head {head}, token {token}" for head in range(heads) for token in range(length))
-    title = "Where the numbers lie in memory, read head by head"
+    title = say("numbers_lie_memory")
     formula = r"\text{address of } (h, t, d)"
     sheet.step(title, formula, order, rows, "dim")
     sheet.numbers(r"\text{token 1 of head 0: } @", order[min(1, length - 1)])
@@ -291,58 +283,54 @@ def contiguous_before_merge(sheet: Sheet, length: int, heads: int, head_width: i
     arrays = (laid_out, swapped, np.ascontiguousarray(swapped))
     flags = [array.flags.c_contiguous for array in arrays]
     names = ("before the swap", "after the swap", "after contiguous()")
-    title, formula = "In one unbroken run? (1 = yes)", r"\text{strides fall as in a fresh array}"
+    title, formula = say("unbroken_run_1_yes"), r"\text{strides fall as in a fresh array}"
     sheet.step(title, formula, flags, names)
     sheet.numbers("@", np.array(flags))
-    sheet.remark(
-        "view() needs an unbroken run, so contiguous() (or reshape, which copies) "
-        "stands before the merge."
-    )
+    sheet.remark(say("view_needs_unbroken"))
 
 
 @worked(
     "§7",
-    "Parameters of the four projections",
-    "W_Q, W_K, W_V and W_O are square, so their size grows with the square of the width.",
+    say("parameters_four_projections"),
+    say("w_q_w_k_w_v_w_o"),
     whole("width", "Width d_model", 512, 1, 16_384),
 )
 def projection_parameters(sheet: Sheet, width: int) -> None:
     names, formula = ("W_Q", "W_K", "W_V", "W_O"), r"d_{\text{model}} \times d_{\text{model}}"
-    sheet.step("Parameters of each projection", formula, [width * width] * 4, names)
+    sheet.step(say("parameters_projection"), formula, [width * width] * 4, names)
     sheet.numbers(r"@ \times @ = @", width, width, width * width)
     widths = (width, 2 * width, 4 * width)
     counts = [sizes.projection_parameters(size) for size in widths]
     sheet.step("All four together", r"4\, d_{\text{model}}^2", counts[0])
     sheet.numbers(r"4 \cdot @^2 = @", width, counts[0])
-    sheet.remark("Biases, where there are any, add 4·d_model.")
-    title, columns = "At one, two and four times the width", tuple(f"width {n}" for n in widths)
+    sheet.remark(say("biases_any_add_4"))
+    title, columns = say("four_times_width"), tuple(f"width {n}" for n in widths)
     sheet.step(title, r"4\, d_{\text{model}}^2", counts, columns)
     sheet.numbers("@", np.array(counts))
-    sheet.remark("Quadratic: twice the width takes four times the parameters.")
+    sheet.remark(say("quadratic_twice_width"))
 
 
 @worked(
     "§7",
     "Words and tokens",
-    "Cost grows with tokens, not words. A token is roughly three quarters of an English word.",
+    say("cost_grows_tokens"),
     whole("tokens", "Tokens", 1024, 1, 1_000_000),
-    given("rate", "Words for one token", 0.75, lowest=0, highest=2),
+    given("rate", say("words_token"), 0.75, lowest=0, highest=2),
 )
 def words_and_tokens(sheet: Sheet, tokens: int, rate: float) -> None:
-    sheet.step("Words for one token", "r", rate)
+    sheet.step(say("words_token"), "r", rate)
     sheet.numbers("r = @", rate)
-    sheet.remark("A rough figure for English; other languages and code need more tokens.")
+    sheet.remark(say("rough_figure_english"))
     sheet.step("Words that fit", r"\text{tokens} \cdot r", tokens * rate)
     sheet.numbers(r"@ \cdot @ = @", tokens, rate, tokens * rate)
 
 
 @worked(
     "§7",
-    "Memory and operations, stage by stage",
-    "Scores and weights hold a number for every pair of tokens: "
-    "twice the length, four times as much.",
+    say("memory_operations_stage"),
+    say("scores_weights_hold"),
     *size_inputs(32, 16, 512, 8),
-    whole("bytes", "Bytes for one number", 4, 1, 8),
+    whole("bytes", say("bytes_number"), 4, 1, 8),
 )
 def memory_and_operations(
     sheet: Sheet, batch: int, length: int, width: int, heads: int, bytes: int
@@ -351,40 +339,37 @@ def memory_and_operations(
     names = tuple(cost.name for cost in costs)
     kept = np.array([cost.numbers for cost in costs])
     formula = r"\text{batch} \cdot h \cdot n^2\ \text{for scores}"
-    sheet.step("Numbers that each stage produces", formula, kept, names)
+    sheet.step(say("numbers_stage_produces"), formula, kept, names)
     sheet.numbers(r"@ \cdot @ \cdot @^2 = @", batch, heads, length, kept[1])
 
     memory = kept * float(bytes) / 2**20
     formula = r"\frac{\text{numbers} \cdot \text{bytes}}{2^{20}}"
-    sheet.step("Memory of each stage, in MiB", formula, memory, names)
+    sheet.step(say("memory_stage_mib"), formula, memory, names)
     sheet.numbers(r"\text{scores: } @", memory[1])
-    sheet.remark(
-        "A fused kernel never keeps scores and weights; these are the costs of keeping every stage."
-    )
+    sheet.remark(say("fused_kernel_never"))
     flops = np.array([cost.flops for cost in costs])
     formula = r"2 \cdot \text{batch} \cdot n^2 \cdot d_{\text{model}}\ \text{for scores}"
-    sheet.step("Operations of each stage", formula, flops, names)
+    sheet.step(say("operations_stage"), formula, flops, names)
     sheet.numbers(r"2 \cdot @ \cdot @^2 \cdot @ = @", batch, length, width, flops[1])
-    sheet.remark("A product and its addition count as two operations.")
+    sheet.remark(say("product_addition_count"))
     sheet.step("Operations altogether", r"\sum", flops.sum())
     sheet.numbers("@", flops.sum())
 
     twice = sizes.attention_costs(batch, 2 * length, width, heads)
     pairs = zip(costs, twice, strict=True)
     growth = np.array([[b.numbers / a.numbers, b.flops / a.flops] for a, b in pairs])
-    title, formula = "Growth when the length doubles", r"\frac{\text{cost}(2n)}{\text{cost}(n)}"
+    title, formula = say("growth_length_doubles"), r"\frac{\text{cost}(2n)}{\text{cost}(n)}"
     sheet.step(title, formula, growth, names, ("numbers", "operations"))
     sheet.numbers(r"\text{scores: } @", growth[1, 1])
-    sheet.remark("Scores and weights grow with n², the projections with n.")
+    sheet.remark(say("scores_weights_grow"))
 
 
 @worked(
     "§7",
-    "Which heads share a key head?",
-    "In grouped-query attention several query heads use the same keys and values, so that fewer "
-    "have to be kept while the model writes.",
+    say("heads_share_key"),
+    say("grouped_query_attention"),
     whole("key_heads", "Key heads", 3, 1, 128),
-    whole("group", "Query heads for each", 3, 1, 128),
+    whole("group", say("query_heads"), 3, 1, 128),
     whole("width", "Width of a head", 64, 1, 1_024),
     whole("length", "Tokens kept", 1024, 1, 1_000_000),
 )
@@ -392,13 +377,13 @@ def grouped_queries(sheet: Sheet, key_heads: int, group: int, width: int, length
     heads = key_heads * group
     shared = np.arange(heads) // group
     formula = r"\left\lfloor \frac{\text{head}}{h / g} \right\rfloor"
-    sheet.step("The key head of each query head", formula, shared, "head")
+    sheet.step(say("key_head_query_head"), formula, shared, "head")
     sheet.numbers(r"h / g = \frac{@}{@} = @", float(heads), float(key_heads), float(group))
-    sheet.remark("Neighbouring heads form a group: the same keys, each with its own queries.")
+    sheet.remark(say("neighbouring_heads_form"))
     kept = 2 * width * np.array([heads, key_heads, 1.0])
     names = ("a key head each", f"{key_heads} key heads", "one for all")
-    sheet.step("Numbers kept for each token", r"2\,g\,d_k", kept, names)
+    sheet.step(say("numbers_kept_token"), r"2\,g\,d_k", kept, names)
     sheet.numbers(r"2 \cdot @ \cdot @ = @", float(key_heads), float(width), kept[1])
-    sheet.remark("Keys and values of earlier tokens are kept in each layer: the KV cache.")
-    sheet.step("Numbers kept for all tokens", r"2\,g\,d_k\,n", kept * length, names)
+    sheet.remark(say("keys_values_earlier"))
+    sheet.step(say("numbers_kept_tokens"), r"2\,g\,d_k\,n", kept * length, names)
     sheet.numbers(r"@ \cdot @ = @", kept[1], float(length), kept[1] * length)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from model.arithmetic import activations, attention, learning, sizes
+from model.system.words import Words
 from model.worked import latex
 from model.worked.example import (
     Array64,
@@ -20,6 +21,8 @@ from model.worked.example import (
 )
 from model.worked.layers import seeded
 from model.worked.notes import GPT, MATRICES, PAPER, TWO_LAYERS
+
+say = Words("worked.ladder")
 
 TOKENS = numbered("token", 3)
 _CHAPTER = GPT.at("Chapter 3")
@@ -36,7 +39,7 @@ _SQUARE = {
     "O": [[0.4, -0.1, 0.2, 0.6], [0.1, 0.5, -0.3, 0.2], [0.7, 0.2, 0.3, -0.5], [-0.2, 0.6, 0.8, 0.1]],
 }  # fmt: skip
 
-VECTORS = given("x", "Token vectors X (chosen here)", _X, TOKENS, "dim")
+VECTORS = given("x", say("token_vectors_x"), _X, TOKENS, "dim")
 
 
 def _matrix(letter: str, values: ArrayLike) -> Input:
@@ -61,8 +64,8 @@ def _shapes(sheet: Sheet, arrays: dict[str, Array64]) -> None:
 
 @worked(
     "§6",
-    "Variant 1: attention without weights",
-    "Tokens are compared with each other as they are. Nothing is learned yet.",
+    say("variant_1_attention"),
+    say("tokens_compared_other"),
     VECTORS,
 )
 def ladder_without_weights(sheet: Sheet, x: Array64) -> None:
@@ -71,17 +74,13 @@ def ladder_without_weights(sheet: Sheet, x: Array64) -> None:
     weights = sheet.weights(scores, TOKENS, formula=formula)
     output = sheet.output(weights, x, TOKENS, formula=r"Z = A X")
     _shapes(sheet, {"X": x, "A": weights, "Z": output})
-    sheet.remark(
-        "Only A·X fits: A has as many columns as X has rows. "
-        f"Xᵀ has another number of rows. ({_CHAPTER} has A·Xᵀ.)"
-    )
+    sheet.remark(say("only_x_fits_many", chapter=_CHAPTER))
 
 
 @worked(
     "§6",
-    "Variant 2: attention with W_Q, W_K and W_V",
-    "Three learned matrices, shared by all tokens, turn each vector into a query, "
-    "a key and a value.",
+    say("variant_2_attention"),
+    say("three_learned_matrices"),
     VECTORS,
     *_NARROW_MATRICES,
 )
@@ -98,15 +97,13 @@ def ladder_with_weights(
     matrices = {"X": x, "W_Q": q_matrix, "W_K": k_matrix, "W_V": v_matrix}
     results = {"Q": query, "K": key, "V": value, "Ω": scores, "A": weights, "Z": output}
     _shapes(sheet, matrices | results)
-    sheet.remark(
-        f"W_Q is d_in × d_k, Ω is N × N, and Z = A·V is N × d_v. ({_CHAPTER} has N × d_k for W_Q.)"
-    )
+    sheet.remark(say("w_q_k_n_n_z_v_n", chapter=_CHAPTER))
 
 
 @worked(
     "§6",
-    "Variant 3: causal attention with dropout",
-    "The future is hidden, and in training some weights are set to 0 at random.",
+    say("variant_3_causal"),
+    say("future_hidden_training"),
     VECTORS,
     *_NARROW_MATRICES,
     *seeded(0.1, 4),
@@ -139,17 +136,16 @@ def ladder_causal_dropout(
     sums, formula = after.sum(axis=1), r"\sum_j \frac{k_{ij}\, a_{ij}}{1 - p}"
     sheet.step("Their row sums", formula, sums, TOKENS)
     sheet.numbers("@ = @", latex.total(after[2]), sums[2])
-    sheet.remark("With dropout the rows no longer sum to 1; they do on average.")
+    sheet.remark(say("dropout_rows_longer"))
     sheet.output(after, value, TOKENS, title="Output in training")
     sheet.output(weights, value, TOKENS, title="Output in evaluation")
-    sheet.remark("Dropout is off outside training.")
+    sheet.remark(say("dropout_off_outside"))
 
 
 @worked(
     "§6",
-    "Variant 4: several heads at once",
-    "Each head attends in its own slice of the width; the outputs are concatenated and mixed by "
-    "W_O.",
+    say("variant_4_several"),
+    say("head_attends_own"),
     VECTORS,
     *SQUARE_MATRICES,
 )
@@ -170,11 +166,10 @@ def ladder_multi_head(
         weights = sheet.weights(run.scaled, TOKENS, title=f"Weights of head {head}")
         outputs.append(sheet.output(weights, value, TOKENS, title=f"Output of head {head}"))
     context, formula = np.concatenate(outputs, axis=1), r"[\,z^{(0)},\ z^{(1)}\,]"
-    sheet.step("Heads side by side", formula, context, TOKENS, "dim", quantity="output")
+    sheet.step(say("heads_side_side"), formula, context, TOKENS, "dim", quantity="output")
     sheet.numbers(r"@,\ @ \to @", outputs[0][0], outputs[1][0], context[0])
     sheet.remark(
-        f"Each head is d_model/h = 4/{heads} = {outputs[0].shape[1]} wide; "
-        f"side by side they are {context.shape[1]} wide again."
+        say("head_model_h_4_wide", heads=heads, shape=outputs[0].shape[1], context=context.shape[1])
     )
     output, formula = context @ o_matrix, r"[\,z^{(0)},\ z^{(1)}\,]\, W_O"
     sheet.step("Mixed by W_O", formula, output, TOKENS, "dim", quantity="output")
@@ -230,12 +225,11 @@ _LETTERS = ("(a)", "(b)", "(c)", "(d)")
 
 @worked(
     "§6",
-    "Four multi-head classes, one function",
-    "Multi-head attention is written in many ways. "
-    "Given the same weights four classes give the same numbers (here with a causal mask).",
+    say("four_multi_head"),
+    say("multi_head_attention"),
     VECTORS,
     *SQUARE_MATRICES,
-    given("bias", "One bias for all projections of (c) and (d)", np.zeros(4), "dim"),
+    given("bias", say("bias_projections_c"), np.zeros(4), "dim"),
     whole("heads", "Heads", 2, 1, 4),
 )
 def four_classes_agree(
@@ -252,11 +246,11 @@ def four_classes_agree(
     weights = Projections(q_matrix, k_matrix, v_matrix, o_matrix, bias)
     allowed = attention.causal_mask(len(x))
     classes = {
-        "(a) einsum, -1e20 before scaling, no biases": (
+        say("einsum_1_e_20_before"): (
             by_einsum(x, weights, heads, allowed),
             MATRICES.at("class SelfAttention"),
         ),
-        "(b) one small class per head": (
+        say("b_small_class_per"): (
             by_single_heads(x, weights, heads, allowed),
             GPT.at("class SelfAttention_v2"),
         ),
@@ -264,7 +258,7 @@ def four_classes_agree(
             by_batched_products(x, weights, heads, allowed, -1e9),
             PAPER.at("class MultiHeadAttention"),
         ),
-        "(d) batched products, -∞, dropout off": (
+        say("batched_products_dropout"): (
             by_batched_products(x, weights, heads, allowed, attention.HIDDEN),
             TWO_LAYERS.at("class MultiHeadAttention"),
         ),
@@ -276,20 +270,17 @@ def four_classes_agree(
         sheet.remark(f"As in {source}.")
     outputs = [output for output, _ in classes.values()]
     between = np.array([[np.abs(one - other).max() for other in outputs] for one in outputs])
-    title = "Largest difference between any two"
+    title = say("largest_difference_between")
     formula = r"\max |z^{(\text{one})} - z^{(\text{other})}|"
     sheet.step(title, formula, without_rounding(between, *outputs), _LETTERS, _LETTERS)
     sheet.numbers(r"\max = @", sheet.steps[-1].result.max())
-    sheet.remark(
-        "With the same weights and zero biases all four compute the same function; "
-        "biases move (c) and (d) away from (a) and (b)."
-    )
+    sheet.remark(say("same_weights_zero"))
 
 
 @worked(
     "§6",
-    "Why are W_Q and W_K separate?",
-    "With one matrix for both, each pair of tokens would get the same score in both directions.",
+    say("why_w_q_w_k_separate"),
+    say("matrix_both_pair"),
     VECTORS,
     *SQUARE_MATRICES[:2],
 )
@@ -298,23 +289,23 @@ def separate_queries_and_keys(
 ) -> None:
     query = sheet.project(x, q_matrix, "Q", TOKENS)
     key = sheet.project(x, k_matrix, "K", TOKENS)
-    two = sheet.scores(query, key, TOKENS, title="Scores with two matrices")
+    two = sheet.scores(query, key, TOKENS, title=say("scores_matrices"))
     formula = r"S - S^\top"
-    sheet.step("These scores minus their transpose", formula, two - two.T, TOKENS, TOKENS)
+    sheet.step(say("scores_minus_transpose"), formula, two - two.T, TOKENS, TOKENS)
     sheet.numbers("@ - @ = @", two[0, 1], two[1, 0], two[0, 1] - two[1, 0])
-    sheet.remark("Token 0 may attend to token 1 while token 1 attends elsewhere.")
+    sheet.remark(say("token_0_may_attend"))
     formula = r"S = Q Q^\top"
     one = sheet.scores(
-        query, query, TOKENS, title="Scores with W_Q for both", formula=formula, cell=(0, 1)
+        query, query, TOKENS, title=say("scores_w_q_both"), formula=formula, cell=(0, 1)
     )
-    sheet.difference(one, one.T, "These scores minus their transpose, again", TOKENS, TOKENS)
-    sheet.remark("Always 0: no pair of tokens could attend to each other by different amounts.")
+    sheet.difference(one, one.T, say("scores_minus_transpose_again"), TOKENS, TOKENS)
+    sheet.remark(say("always_0_pair_tokens"))
 
 
 @worked(
     "§6",
-    "Why several heads, and what with one?",
-    "One head has one row of weights for each token; two heads have two, from as many parameters.",
+    say("why_several_heads"),
+    say("head_row_weights"),
     VECTORS,
     *SQUARE_MATRICES,
 )
@@ -339,24 +330,22 @@ def one_head_or_two(
         sheet.step(title, formula, merged @ o_matrix, TOKENS, "dim", quantity="output")
         sheet.numbers(r"@\,W_O = @", merged[2], merged[2] @ o_matrix)
         results.append(merged @ o_matrix)
-    sheet.difference(results[0], results[1], "One head minus two", TOKENS, "dim")
-    sheet.remark("Two heads can read two places at once, each for its own part of the width.")
+    sheet.difference(results[0], results[1], say("head_minus"), TOKENS, "dim")
+    sheet.remark(say("heads_read_places"))
     parameters = sizes.projection_parameters(len(x[0]))
     sheet.step("Parameters", r"4\,d^2", [parameters] * 2, ("one head", "two heads"))
     sheet.numbers(r"4 \cdot @ \cdot @ = @", float(len(x[0])), float(len(x[0])), parameters)
-    sheet.remark("The heads share the width, so that more of them cost nothing.")
+    sheet.remark(say("heads_share_width"))
 
 
 @worked(
     "§6",
-    "How W_Q learns: from the loss back to one number",
-    "Say that the token should have read one key. The loss is small where that key has most of the weight; "
-    "its gradient goes back through softmax, scores and query to each number of W_Q. In a model the loss "
-    "comes from the words at the end; the way back through attention is this one.",
-    given("token", "Vector of the token", [1.0, 0.5], "dim"),
+    say("w_q_learns_loss"),
+    say("say_token_should"),
+    given("token", say("vector_token"), [1.0, 0.5], "dim"),
     given("keys", "Keys", [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], "key", "dim"),
     given("matrix", "W_Q", [[0.6, 0.2], [0.1, 0.4]], "dim", "dim"),
-    whole("target", "The key that should be read", 2, 0, 2),
+    whole("target", say("key_should_read"), 2, 0, 2),
     given("rate", "Learning rate η", 0.5, lowest=0, highest=10),
 )
 def how_w_q_learns(
@@ -380,19 +369,17 @@ def how_w_q_learns(
     sheet.numbers(r"-\ln @ = @", weights[target], loss)
     wanted = learning.one_hot(np.array([target]), len(keys))[0]
     formula, for_scores = r"\frac{\partial L}{\partial s_j} = a_j - y_j", weights - wanted
-    sheet.step("Gradient for the scores", formula, for_scores, names)
+    sheet.step(say("gradient_scores"), formula, for_scores, names)
     sheet.numbers("@ - @", weights, wanted)
-    sheet.remark(
-        "A step against it raises the score of the key that should be read, and lowers the others."
-    )
+    sheet.remark(say("step_against_raises"))
     formula = r"\frac{\partial L}{\partial q} = \sum_j \frac{\partial L}{\partial s_j} \frac{k_j}{\sqrt{d_k}}"
-    for_query = sheet.step("Gradient for the query", formula, for_scores @ keys / root, "dim")
+    for_query = sheet.step(say("gradient_query"), formula, for_scores @ keys / root, "dim")
     line = r"\frac{@}{\sqrt{@}} = @"
     sheet.numbers(line, latex.dot(for_scores, keys[:, 0]), len(token), for_query[0])
     formula = r"\frac{\partial L}{\partial W_Q} = x^\top\, \frac{\partial L}{\partial q}"
     gradient = sheet.step("Gradient for W_Q", formula, np.outer(token, for_query), "dim", "dim")
     sheet.numbers(r"@ \cdot @ = @", token[0], for_query[0], gradient[0, 0])
-    sheet.remark("W_K and W_V get theirs in the same way: through the keys and through the output.")
+    sheet.remark(say("w_k_w_v_get_theirs"))
     changed = matrix - rate * gradient
     formula, title = (
         r"W_Q \leftarrow W_Q - \eta\,\frac{\partial L}{\partial W_Q}",
@@ -401,5 +388,5 @@ def how_w_q_learns(
     sheet.step(title, formula, changed, "dim", "dim")
     sheet.numbers(r"@ - @ \cdot @ = @", matrix[0, 0], rate, gradient[0, 0], changed[0, 0])
     formula, after = r"L\ \text{before and after}", -np.log(weights_by(changed)[target])
-    sheet.step("Loss after one step", formula, (loss, after), ("before", "after"))
+    sheet.step(say("loss_after_step"), formula, (loss, after), ("before", "after"))
     sheet.numbers(r"@ \to @", loss, after)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from model.arithmetic import activations, learning, normalization, sizes
+from model.system.words import Words
 from model.worked import latex
 from model.worked.example import (
     Array64,
@@ -16,6 +17,8 @@ from model.worked.example import (
 )
 from model.worked.notes import MATRICES
 
+say = Words("worked.layers")
+
 _X = given("x", "x", [2, 4, 6, 8], "dim")
 _EPSILON = given("epsilon", "ε", 1e-5, lowest=1e-12, highest=1)
 _NORMALIZED = r"\hat x_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}"
@@ -23,8 +26,8 @@ _NORMALIZED = r"\hat x_i = \frac{x_i - \mu}{\sqrt{\sigma^2 + \epsilon}}"
 
 @worked(
     "§9",
-    "Layer norm of four numbers",
-    "Each token's vector is moved to mean 0 and variance 1, then scaled by γ and shifted by β.",
+    say("layer_norm_four"),
+    say("token_vector_moved"),
     _X,
     given("gamma", "γ", np.ones(4), "dim"),
     given("beta", "β", np.zeros(4), "dim"),
@@ -40,10 +43,10 @@ def layer_norm_by_hand(
     formula = r"\sigma^2 = \frac{1}{d}\sum_i (x_i - \mu)^2"
     variance = sheet.step("Variance", formula, normalization.variance(x)[0])
     sheet.numbers(r"\frac{@}{@} = @", latex.total(centred**2), len(x), variance)
-    sheet.remark("The biased variance, divided by d: what PyTorch and GPT-2 use.")
+    sheet.remark(say("biased_variance_divided"))
     root = sheet.step("Its root", r"\sqrt{\sigma^2 + \epsilon}", np.sqrt(variance + epsilon))
     sheet.numbers(r"\sqrt{@ + @} = @", variance, epsilon, root)
-    sheet.remark("ε stands inside the root and keeps it from being 0.")
+    sheet.remark(say("stands_inside_root"))
     unit = normalization.normalized(x, epsilon=epsilon)
     sheet.step("Normalized", _NORMALIZED, unit, "dim")
     sheet.numbers(r"\frac{@}{@} = @", centred[0], root, unit[0])
@@ -51,10 +54,7 @@ def layer_norm_by_hand(
     formula = r"y_i = \gamma_i\, \hat x_i + \beta_i"
     sheet.step("Scaled and shifted", formula, output, "dim", quantity="output")
     sheet.numbers(r"@ \cdot @ + @ = @", gamma[0], unit[0], beta[0], output[0])
-    sheet.remark(
-        "γ and β are learned, one of each for every dimension. "
-        "With γ = 1 and β = 0 the result is x̂, not x."
-    )
+    sheet.remark(say("learned_every_dimension"))
     _divided_by_the_variance(sheet, centred, unit, root * root)
 
 
@@ -62,21 +62,21 @@ def _divided_by_the_variance(
     sheet: Sheet, centred: Array64, unit: Array64, variance: Array64
 ) -> None:
     by_variance, formula = centred / variance, r"\frac{x_i - \mu}{\sigma^2 + \epsilon}"
-    sheet.step("Divided by the variance instead", formula, by_variance, "dim")
+    sheet.step(say("divided_variance_instead"), formula, by_variance, "dim")
     sheet.numbers(r"\frac{@}{@} = @", centred[0], variance, by_variance[0])
-    source = MATRICES.at("Normalizing activations with layer normalization")
-    sheet.remark(f"Layer norm divides by the standard deviation. ({source} names the variance.)")
+    source = MATRICES.at(say("normalizing_activations_layer"))
+    sheet.remark(say("layer_norm_divides", source=source))
     spreads = np.array([unit.var(), by_variance.var()])
     ways = ("by the root", "by the variance")
     sheet.step("Variance of both", r"\mathrm{Var}(\hat x)", spreads, ways)
     sheet.numbers("@", spreads)
-    sheet.remark("Only the division by the root brings the variance to 1.")
+    sheet.remark(say("only_division_root"))
 
 
 @worked(
     "§9",
-    "Biased and unbiased variance",
-    "Dividing by d − 1 instead of d makes the variance larger and x̂ smaller.",
+    say("biased_unbiased_variance"),
+    say("dividing_1_instead"),
     _X,
     _EPSILON,
     whole("widths", "Widths d", [4, 512], 2, 16_384, ("first", "second")),
@@ -97,11 +97,11 @@ def biased_and_unbiased(sheet: Sheet, x: Array64, epsilon: float, widths: Array6
     sheet.numbers(r"\hat x_0 = @,\quad @", *units[:, 0])
     off = 100.0 * normalization.shrinkage(widths)
     formula = r"100 \left(1 - \sqrt{\frac{d - 1}{d}}\right)"
-    title = "How much smaller the unbiased result is, in percent"
+    title = say("much_smaller_unbiased")
     sheet.step(title, formula, off, tuple(f"d = {width:g}" for width in widths))
     line = r"100 \left(1 - \sqrt{\tfrac{@}{@}}\right) = @"
     sheet.numbers(line, widths[0] - 1, widths[0], off[0])
-    sheet.remark("At the width of a real model the two hardly differ.")
+    sheet.remark(say("width_real_model"))
 
 
 _SUB_LAYER = [[0.5, 0, 0, 0.2], [0, -0.3, 0.1, 0], [0.4, 0, 0.2, 0], [0, 0.6, 0, -0.1]]
@@ -109,10 +109,10 @@ _SUB_LAYER = [[0.5, 0, 0, 0.2], [0, -0.3, 0.1, 0], [0.4, 0, 0.2, 0], [0, 0.6, 0,
 
 @worked(
     "§9",
-    "Post-LN and pre-LN",
-    "The norm stands after the residual sum, or before each sub-layer with one final norm.",
+    say("post_ln_pre_ln"),
+    say("norm_stands_after_residual"),
     _X,
-    given("matrix", "The sub-layer f(x) = x·W (chosen here)", _SUB_LAYER, "dim", "dim"),
+    given("matrix", say("sub_layer_f_x_x"), _SUB_LAYER, "dim", "dim"),
 )
 def where_the_norm_stands(sheet: Sheet, x: Array64, matrix: Array64) -> None:
     total = sheet.step("Residual sum", "x + f(x)", x + x @ matrix, "dim")
@@ -120,22 +120,20 @@ def where_the_norm_stands(sheet: Sheet, x: Array64, matrix: Array64) -> None:
     post, formula = normalization.layer_norm(total), r"\mathrm{LN}(x + f(x))"
     sheet.step("Post-LN output", formula, post, "dim", quantity="output")
     sheet.numbers("@", post)
-    sheet.remark("The norm stands after the sum: the 2017 encoder and decoder, and BERT.")
+    sheet.remark(say("norm_stands_after"))
     entering = normalization.layer_norm(x)
-    title = "What enters the sub-layer in pre-LN"
+    title = say("enters_sub_layer")
     sheet.step(title, r"\mathrm{LN}(x)", entering, "dim")
     sheet.numbers("@", entering)
     pre, formula = x + entering @ matrix, r"x + f(\mathrm{LN}(x))"
     sheet.step("Pre-LN output", formula, pre, "dim", quantity="output")
     sheet.numbers("@", pre)
-    sheet.remark(
-        "The norm stands before the sub-layer; the residual stream is not normalized: GPT-2."
-    )
+    sheet.remark(say("norm_stands_before"))
     final = normalization.layer_norm(pre)
-    sheet.step("Final norm of a pre-LN stack", r"\mathrm{LN}(\text{stream})", final, "dim")
+    sheet.step(say("final_norm_pre_ln"), r"\mathrm{LN}(\text{stream})", final, "dim")
     sheet.numbers("@", final)
-    sheet.remark("A pre-LN stack therefore ends with one more norm.")
-    rows = {"post-LN output": post, "pre-LN output": pre, "after the final norm": final}
+    sheet.remark(say("pre_ln_stack_therefore"))
+    rows = {"post-LN output": post, "pre-LN output": pre, say("after_final_norm"): final}
     table = np.array([[without_rounding(row.mean(), row), row.var()] for row in rows.values()])
     sheet.step("Mean and variance", r"\mu,\ \sigma^2", table, tuple(rows), ("mean", "variance"))
     sheet.numbers(r"\text{post-LN: } @", table[0])
@@ -159,47 +157,46 @@ def _statistics(sheet: Sheet, title: str, over: str, table: Array64) -> Array64:
 
 @worked(
     "§9",
-    "Houses: batch norm and layer norm",
-    "Batch norm normalizes each column over the samples, layer norm each row over its features.",
+    say("houses_batch_norm"),
+    say("batch_norm_normalizes"),
     given("houses", "Houses", _TABLE, _HOUSES, _FEATURES, lowest=-100_000, highest=100_000),
     given("prices", "Prices in lakh", [45, 70, 80], _HOUSES, lowest=0, highest=100_000),
     _EPSILON,
 )
 def houses(sheet: Sheet, houses: Array64, prices: Array64, epsilon: float) -> None:
     table, columns = np.column_stack([houses, prices]), (*_FEATURES, "price in lakh")
-    sheet.step("The table with its prices", r"[\,x,\ y\,]", table, _HOUSES, columns)
+    sheet.step(say("table_prices"), r"[\,x,\ y\,]", table, _HOUSES, columns)
     sheet.numbers(r"\text{house 1: } @ \to @", houses[0], prices[0])
-    sheet.remark("Only the features are normalized; the price is the target of the prediction.")
+    sheet.remark(say("only_features_normalized"))
 
-    title = "Mean and variance of each column"
+    title = say("mean_variance_column")
     mean, variance = _statistics(sheet, title, "the houses", houses)
     by_column = normalization.normalized(houses, 0, epsilon=epsilon)
-    sheet.step("Batch norm: each column", _COLUMN_NORM, by_column, _HOUSES, _FEATURES)
+    sheet.step(say("batch_norm_column"), _COLUMN_NORM, by_column, _HOUSES, _FEATURES)
     root = np.sqrt(variance[0] + epsilon)
     sheet.numbers(r"\frac{@ - @}{@} = @", houses[0, 0], mean[0], root, by_column[0, 0])
-    sheet.remark("A house's numbers depend on the other houses of the batch.")
+    sheet.remark(say("house_numbers_depend"))
     by_row = normalization.normalized(houses, epsilon=epsilon)
-    sheet.step("Layer norm: each row", _ROW_NORM, by_row, _HOUSES, _FEATURES)
+    sheet.step(say("layer_norm_row"), _ROW_NORM, by_row, _HOUSES, _FEATURES)
     sheet.numbers(r"\text{house 1: } @", by_row[0])
-    sheet.remark("Each row is normalized by itself: no sample touches another.")
+    sheet.remark(say("row_normalized_itself"))
 
     padded, rows = np.concatenate([houses, np.zeros((1, 2))]), (*_HOUSES, "padding")
-    _statistics(sheet, f"{title} with a row of padding", "all rows", padded)
-    sheet.remark("A padding row of zeros changes the statistics of batch norm.")
+    _statistics(sheet, say("row_padding", title=title), "all rows", padded)
+    sheet.remark(say("padding_row_zeros"))
     by_column = normalization.normalized(padded, 0, epsilon=epsilon)
-    sheet.step("Batch norm with the padding", _COLUMN_NORM, by_column, rows, _FEATURES)
+    sheet.step(say("batch_norm_padding"), _COLUMN_NORM, by_column, rows, _FEATURES)
     sheet.numbers(r"\text{house 1: } @", by_column[0])
     by_row = normalization.normalized(padded, epsilon=epsilon)
-    sheet.step("Layer norm with the padding", _ROW_NORM, by_row, rows, _FEATURES)
+    sheet.step(say("layer_norm_padding"), _ROW_NORM, by_row, rows, _FEATURES)
     sheet.numbers(r"\text{house 1: } @", by_row[0])
-    sheet.remark("The houses' own rows stay as they were.")
+    sheet.remark(say("houses_own_rows"))
 
 
 @worked(
     "§9",
     "Pixels from 0–255 to 0–1",
-    "Min–max scaling moves a known range onto 0 to 1. A z-score is a distance from the mean, "
-    "in standard deviations.",
+    say("min_max_scaling"),
     given("pixels", "Pixels (chosen here)", [0, 64, 128, 255], "pixel", lowest=0, highest=255),
     given("lowest", "Low end", 0, lowest=-1000, highest=1000),
     given("highest", "High end", 255, lowest=-1000, highest=1000),
@@ -211,12 +208,12 @@ def pixels_min_max(sheet: Sheet, pixels: Array64, lowest: float, highest: float)
     formula = r"\frac{x - x_{\min}}{x_{\max} - x_{\min}}"
     sheet.step("Min–max scaling", formula, scaled, "pixel")
     sheet.numbers(r"\frac{@ - @}{@ - @} = @", pixels[1], lowest, highest, lowest, scaled[1])
-    sheet.remark("The ends of the range become 0 and 1; the mean need not become 0.")
+    sheet.remark(say("ends_range_become"))
     scores = normalization.normalized(pixels, epsilon=1e-12)
     sheet.step("z-scores, in contrast", r"\frac{x - \mu}{\sigma}", scores, "pixel")
     line = r"\frac{@ - @}{@} = @"
     sheet.numbers(line, pixels[1], pixels.mean(), pixels.std(), scores[1])
-    sheet.remark("Mean 0 and variance 1, with no fixed ends.")
+    sheet.remark(say("mean_0_variance"))
 
 
 _POINTS = given(
@@ -233,14 +230,14 @@ def _labels(points: Array64) -> tuple[str, ...]:
 
 @worked(
     "§10",
-    "GELU, exact and by tanh",
-    "GELU multiplies x by the share of a standard normal distribution that lies below x.",
+    say("gelu_exact_tanh"),
+    say("gelu_multiplies_x"),
     _POINTS,
 )
 def gelu(sheet: Sheet, points: Array64) -> None:
     first, columns = points[0], _labels(points)
     share = activations.normal_share(points)
-    title = "Share of a normal distribution below x"
+    title = say("share_normal_distribution")
     formula = r"\Phi(x) = \tfrac12\left(1 + \mathrm{erf}\tfrac{x}{\sqrt 2}\right)"
     sheet.step(title, formula, share, columns)
     sheet.numbers(r"\Phi(@) = @", first, share[0])
@@ -254,21 +251,21 @@ def gelu(sheet: Sheet, points: Array64) -> None:
     )
     sheet.step("GELU by tanh", formula, tanh, columns, quantity="output")
     sheet.numbers(r"\mathrm{GELU}_{\tanh}(@) = @", first, tanh[0])
-    sheet.remark("GPT-2 was trained with this approximation.")
+    sheet.remark(say("gpt_2_trained_approximation"))
     off = tanh - exact
-    sheet.step("Tanh form minus exact", r"\text{tanh form} - x\,\Phi(x)", off, columns)
+    sheet.step(say("tanh_form_minus"), r"\text{tanh form} - x\,\Phi(x)", off, columns)
     sheet.largest_difference()
     slope = sheet.step("Slope", _SLOPE, activations.gelu_slope(points), columns)
     sheet.numbers(r"\mathrm{GELU'}(@) = @", first, slope[0])
-    sheet.remark("Below 0 the slope is not 0, except at the minimum.")
+    sheet.remark(say("below_0_slope_not"))
 
 
 @worked(
     "§10",
-    "The minimum of GELU",
-    "GELU dips below 0 and comes back. At its lowest point the slope is 0.",
-    given("low", "Left end of the search", -1, lowest=-1.4, highest=-0.76),
-    given("high", "Right end of the search", -0.5, lowest=-0.75, highest=0),
+    say("minimum_gelu"),
+    say("gelu_dips_below"),
+    given("low", say("left_end_search"), -1, lowest=-1.4, highest=-0.76),
+    given("high", say("right_end_search"), -0.5, lowest=-0.75, highest=0),
 )
 def gelu_minimum(sheet: Sheet, low: float, high: float) -> None:
     if low >= high:
@@ -276,11 +273,11 @@ def gelu_minimum(sheet: Sheet, low: float, high: float) -> None:
     lowest = activations.zero_of(activations.gelu_slope, low, high)
     around = np.array([low, lowest, high])
     slopes = activations.gelu_slope(around)
-    title = "Slope at the ends and at the minimum"
+    title = say("slope_ends_minimum")
     sheet.step(title, _SLOPE, slopes, _labels(around))
     sheet.numbers(r"\mathrm{GELU'}(@) = @", low, slopes[0])
-    sheet.remark("Negative on the left and positive on the right: a minimum lies between.")
-    sheet.step("Where the slope is 0", rf"{_SLOPE} = 0", lowest)
+    sheet.remark(say("negative_left_positive"))
+    sheet.step(say("slope_0"), rf"{_SLOPE} = 0", lowest)
     sheet.numbers(r"\mathrm{GELU'}(@) = @", lowest, round(slopes[1], 12))
     value = activations.gelu(np.array(lowest))
     sheet.step("GELU there", r"x\,\Phi(x)", value, quantity="output")
@@ -290,7 +287,7 @@ def gelu_minimum(sheet: Sheet, low: float, high: float) -> None:
 @worked(
     "§10",
     "ReLU beside GELU",
-    "ReLU cuts off everything below 0. GELU does nearly the same, but smoothly.",
+    say("relu_cuts_off_everything"),
     _POINTS,
 )
 def relu_and_gelu(sheet: Sheet, points: Array64) -> None:
@@ -299,25 +296,25 @@ def relu_and_gelu(sheet: Sheet, points: Array64) -> None:
     formula = r"\mathrm{ReLU}(x) = \max(0, x)"
     sheet.step("ReLU beside GELU", formula, heights, names, columns, quantity="output")
     sheet.numbers(r"\max(0, @) = @", points[0], heights[0, 0])
-    sheet.remark("ReLU is 0 for everything below 0.")
+    sheet.remark(say("relu_0_everything"))
     slopes = np.stack([activations.relu_slope(points), activations.gelu_slope(points)])
     formula = r"\mathrm{ReLU}'(x) = 1\ \text{where } x > 0,\ \text{else } 0"
     sheet.step("Their slopes", formula, slopes, names, columns)
     sheet.numbers(r"\mathrm{ReLU'}(@) = @", points[0], slopes[0, 0])
-    sheet.remark("Below 0 ReLU passes no gradient back; GELU does.")
+    sheet.remark(say("below_0_relu_passes"))
 
 
 @worked(
     "§10",
     "SwiGLU: a gated activation",
-    "Two linear maps of the same input: one opens the gate, the other goes through it.",
+    say("linear_maps_same"),
     given("x", "x (chosen here)", [1, -0.5], "dim"),
     given("gate", "W_gate (chosen here)", _GATE, "dim", "hidden"),
     given("up", "W_up (chosen here)", _UP, "dim", "hidden"),
 )
 def swiglu(sheet: Sheet, x: Array64, gate: Array64, up: Array64) -> None:
     opening, formula = x @ gate, r"x\, W_{\text{gate}}"
-    sheet.step("Gate before its activation", formula, opening, "hidden")
+    sheet.step(say("gate_before_activation"), formula, opening, "hidden")
     sheet.numbers(r"@\,W_{\text{gate}} = @", x, opening)
     opened, formula = activations.silu(opening), r"\mathrm{silu}(g) = \frac{g}{1 + e^{-g}}"
     sheet.step("Gate", formula, opened, "hidden")
@@ -328,7 +325,7 @@ def swiglu(sheet: Sheet, x: Array64, gate: Array64, up: Array64) -> None:
     formula = r"\mathrm{silu}(x W_{\text{gate}}) \odot (x W_{\text{up}})"
     sheet.step("SwiGLU", formula, result, "hidden", quantity="output")
     sheet.numbers(r"@ \cdot @ = @", opened[0], content[0], result[0])
-    sheet.remark("The gate decides how much of each hidden value passes.")
+    sheet.remark(say("gate_decides_much"))
 
 
 _WORDS = ("The", "Cat", "Sat")
@@ -350,9 +347,9 @@ def _random(seed: int, *shape: int) -> Array64:
 
 @worked(
     "§10",
-    "The feed-forward layer works on each token alone",
-    "Two linear maps with an activation between them: d to 4d and back, the same for every token.",
-    given("x", "Token vectors (chosen here)", [[1, -0.5], [0.3, 0.8]], "token", "dim"),
+    say("feed_forward_layer"),
+    say("linear_maps_activation"),
+    given("x", say("token_vectors_chosen"), [[1, -0.5], [0.3, 0.8]], "token", "dim"),
     given("first", "W_1 (chosen here)", _random(1, 2, 8), "dim", "hidden"),
     given("second", "W_2 (chosen here)", _random(2, 8, 2), "hidden", "dim"),
 )
@@ -366,19 +363,18 @@ def feed_forward_position_wise(sheet: Sheet, x: Array64, first: Array64, second:
     sheet.step("Back from 4d to d", formula, output, "token", "dim", quantity="output")
     sheet.numbers(r"\text{token 0: } @", output[0])
     alone = np.stack([activations.feed_forward(row, first, second, activations.gelu) for row in x])
-    title = "All tokens at once minus each token alone"
+    title = say("tokens_once_minus")
     sheet.difference(output, alone, title, "token", "dim")
-    sheet.remark("Position-wise: no token sees another here; only attention mixes them.")
+    sheet.remark(say("position_wise_token"))
 
 
 @worked(
     "§10",
-    "Gradients through a deep stack, with and without shortcuts",
-    "Each layer is tanh(Wx). Without shortcuts the gradient is multiplied by every W "
-    "on its way back; with them it can also pass around the layers.",
+    say("gradients_through_deep"),
+    say("layer_tanh_wx_without"),
     whole("depth", "Layers", 24, 2, 48),
     whole("width", "Width", 16, 1, 64),
-    given("gain", "Size of the weights", 0.5, lowest=0.01, highest=2),
+    given("gain", say("size_weights"), 0.5, lowest=0.01, highest=2),
     whole("seed", "Seed", 0, 0, 9999),
 )
 def residual_gradient(sheet: Sheet, depth: int, width: int, gain: float, seed: int) -> None:
@@ -387,27 +383,27 @@ def residual_gradient(sheet: Sheet, depth: int, width: int, gain: float, seed: i
     plain = learning.gradient_by_layer(matrices, start, shortcut=False)
     short = learning.gradient_by_layer(matrices, start, shortcut=True)
     lengths, stacks = np.stack([plain, short]), ("x ← f(x)", "x ← x + f(x)")
-    title = "Size of the gradient at each layer"
+    title = say("size_gradient_layer")
     formula = r"\left\lVert \frac{\partial L}{\partial x_l} \right\rVert"
     sheet.step(title, formula, lengths, stacks, "layer")
     sheet.numbers(r"\text{layer 0: } @ \quad \text{and} \quad @", plain[0], short[0])
-    sheet.remark("A shortcut gives the gradient a path that no layer can shrink.")
+    sheet.remark(say("shortcut_gives_gradient"))
     ratios = lengths[:, 0] / np.maximum(lengths[:, -1], np.finfo(np.float64).tiny)
     formula = (
         r"\left\lVert \frac{\partial L}{\partial x_0} \right\rVert \Big/ "
         r"\left\lVert \frac{\partial L}{\partial x_{\text{last}}} \right\rVert"
     )
-    title, stacks = "First layer compared with the last", ("without shortcuts", "with shortcuts")
+    title, stacks = say("first_layer_compared"), ("without shortcuts", "with shortcuts")
     sheet.step(title, formula, ratios, stacks)
     line = r"\frac{@}{@} \quad \text{and} \quad \frac{@}{@}"
     sheet.numbers(line, plain[0], plain[-1], short[0], short[-1])
-    sheet.remark("Output and input are added, so both must have the same shape.")
+    sheet.remark(say("output_input_added"))
 
 
 @worked(
     "§10",
     "Dropout with p = 0.1",
-    "In training each value is set to 0 with probability p and the rest is divided by 1 − p.",
+    say("training_value_set"),
     given("values", "Values (chosen here)", _VALUES, "value"),
     *seeded(0.1, 1),
 )
@@ -421,21 +417,21 @@ def dropout_by_hand(sheet: Sheet, values: Array64, rate: float, seed: int) -> No
     after, formula = activations.dropped(values, keep, rate), r"\frac{k_i\, x_i}{1 - p}"
     sheet.step("In training", formula, after, "value", quantity="output")
     sheet.numbers(r"\frac{@}{1 - @} = @", values[0], rate, values[0] / (1 - rate))
-    sheet.remark("The kept values are divided by 1 − p, so that the average stays the same.")
+    sheet.remark(say("kept_values_divided"))
     sums = np.array([values.sum(), after.sum()])
     modes = ("evaluation", "training")
-    sheet.step("Sum before and after", r"\sum_i x_i", sums, modes)
+    sheet.step(say("sum_before_after"), r"\sum_i x_i", sums, modes)
     sheet.numbers("@", sums)
-    sheet.remark("Equal on average over many draws, not in each one.")
+    sheet.remark(say("equal_average_over"))
     sheet.step("In evaluation", "x_i", values, "value", quantity="output")
     sheet.numbers("@", values)
-    sheet.remark("Dropout is off: nothing changes.")
+    sheet.remark(say("dropout_off_nothing"))
 
 
 @worked(
     "§10",
-    "Dropout on attention weights",
-    "Dropped weights are gone and the others grow, so a row no longer sums to 1.",
+    say("dropout_attention_weights"),
+    say("dropped_weights_gone"),
     given("weights", "Weights", _WEIGHTS, _WORDS, _WORDS, lowest=0, highest=1),
     *seeded(0.1, 0),
 )
@@ -449,16 +445,15 @@ def dropout_on_weights(sheet: Sheet, weights: Array64, rate: float, seed: int) -
     sheet.step(title, formula, after, _WORDS, _WORDS, quantity="weight")
     sheet.numbers(r"\text{The: } @", after[0])
     sums, modes = np.stack([weights.sum(axis=1), after.sum(axis=1)]), ("evaluation", "training")
-    sheet.step("Sum of each row", r"\sum_j a_{ij}", sums, modes, _WORDS)
+    sheet.step(say("sum_row"), r"\sum_j a_{ij}", sums, modes, _WORDS)
     sheet.numbers(r"\text{The: } @ = @", latex.total(after[0]), sums[1, 0])
-    sheet.remark("After dropout the rows of weights no longer sum to 1.")
+    sheet.remark(say("after_dropout_rows"))
 
 
 @worked(
     "§10",
-    "Why four times as wide?",
-    "The feed-forward layer widens each vector, four times in most models. That is a choice, and "
-    "it settles where most parameters lie.",
+    say("why_four_times_wide"),
+    say("feed_forward_layer_widens"),
     whole("width", "Width d_model", 768, 1, 16_384),
     whole("factors", "Times as wide", [1, 2, 4, 8], 1, 64, "choice"),
 )
@@ -467,14 +462,14 @@ def how_wide_inside(sheet: Sheet, width: int, factors: Array64) -> None:
     inside = factors * width
     sheet.step("Neurons", r"f \cdot d", inside, names)
     sheet.numbers(r"@ \cdot @ = @", factors[-1], float(width), inside[-1])
-    sheet.remark("Each neuron looks for one direction in the vector and writes another.")
+    sheet.remark(say("neuron_looks_direction"))
     own = np.array([sizes.feed_forward_parameters(width, int(each)) for each in inside])
-    sheet.step("Parameters of the layer", r"2\,f\,d^2 + (f + 1)\,d", own, names)
+    sheet.step(say("parameters_layer"), r"2\,f\,d^2 + (f + 1)\,d", own, names)
     products = (2 * factors[-1] * width**2, (factors[-1] + 1) * width)
     sheet.numbers("@ + @ = @", *products, own[-1])
     shares = 100 * own / (own + sizes.projection_parameters(width))
     formula = r"\frac{100 \cdot \text{feed-forward}}{\text{feed-forward} + 4\,d^2}"
-    sheet.step("Share beside attention, in percent", formula, shares, names)
+    sheet.step(say("share_beside_attention"), formula, shares, names)
     four = sizes.projection_parameters(width)
     sheet.numbers(r"\frac{100 \cdot @}{@ + @} = @", own[-1], own[-1], four, shares[-1])
-    sheet.remark("At four times the width it is about two thirds.")
+    sheet.remark(say("four_times_width"))

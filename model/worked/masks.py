@@ -3,9 +3,12 @@
 import numpy as np
 
 from model.arithmetic import attention
+from model.system.words import Words
 from model.worked import latex
 from model.worked.example import Array64, Sheet, given, numbered, token_ids, whole, worked
 from model.worked.notes import INTRODUCTION
+
+say = Words("worked.masks")
 
 _SEQUENCES = ("first sequence", "second sequence")
 
@@ -28,84 +31,77 @@ def _keys_only(real: Array64) -> Array64:
 @worked(
     "§5",
     "The padding mask",
-    "Short sequences are filled up with the padding token 0. The mask says which tokens are real.",
-    token_ids("ids", "Token ids (0 is padding)", [[1, 2, 3], [4, 5, 0]], _SEQUENCES, "token"),
+    say("short_sequences_filled"),
+    token_ids("ids", say("token_ids_0_padding"), [[1, 2, 3], [4, 5, 0]], _SEQUENCES, "token"),
 )
 def padding_mask(sheet: Sheet, ids: Array64) -> None:
     sheet.step("Token ids", "t_j", ids, _SEQUENCES, "token", blocked=ids == 0)
     sheet.numbers(r"@,\ @", *ids)
     real, formula = attention.padding_mask(ids), r"m_j = 1\ \text{where token } j \ne 0"
-    title = "Padding mask of each sequence"
+    title = say("padding_mask_sequence")
     sheet.step(title, formula, real, _SEQUENCES, "token", blocked=real == 0)
     sheet.numbers(r"@ \to @", ids[1], real[1])
     both = np.outer(real[1], real[1])
-    _mask(sheet, "Second sequence, queries and keys masked", r"M_{ij} = m_i\, m_j", both)
-    _mask(sheet, "Second sequence, keys masked only", r"M_{ij} = m_j", _keys_only(real[1]))
-    sheet.remark("Implementations do this, so that no row is left without any key.")
+    _mask(sheet, say("second_sequence_queries"), r"M_{ij} = m_i\, m_j", both)
+    _mask(sheet, say("second_sequence_keys"), r"M_{ij} = m_j", _keys_only(real[1]))
+    sheet.remark(say("implementations_row_left"))
 
 
 @worked(
     "§5",
-    "The look-ahead mask",
-    "Each query may attend to itself and to earlier tokens, never to later ones.",
+    say("look_ahead_mask"),
+    say("query_may_attend"),
     whole("length", "Length", 3, 1, 12),
 )
 def look_ahead_mask(sheet: Sheet, length: int) -> None:
     allowed = attention.causal_mask(length)
     _mask(sheet, "Look-ahead mask", r"M_{ij} = 1\ \text{where } j \le i", allowed)
-    sheet.remark(
-        "When the model generates, the future does not exist yet. "
-        "In training the mask lets every position predict its next token in parallel."
-    )
+    sheet.remark(say("model_generates_future"))
     closed, formula = 1.0 - allowed, r"1 - M_{ij} = 1\ \text{where } j > i"
-    sheet.step("The cells to be hidden", formula, closed, "query", "key")
+    sheet.step(say("cells_hidden"), formula, closed, "query", "key")
     sheet.numbers(r"\text{query 0: } @", closed[0])
-    sheet.remark("Ones strictly above the diagonal: the other way to write the same mask.")
+    sheet.remark(say("ones_strictly_above"))
     counts, formula = allowed.sum(axis=1), r"\sum_j M_{ij} = i + 1"
-    sheet.step("Keys that each query may attend to", formula, counts, "query")
+    sheet.step(say("keys_query_may_attend"), formula, counts, "query")
     sheet.numbers(r"\text{query @: } @", length - 1, counts[-1])
 
 
 @worked(
     "§5",
-    "Padding and look-ahead together",
-    "A cell is allowed where both masks allow it: multiply them cell by cell.",
-    token_ids("ids", "Token ids (0 is padding)", [4, 5, 0]),
+    say("padding_look_ahead"),
+    say("cell_allowed_both"),
+    token_ids("ids", say("token_ids_0_padding"), [4, 5, 0]),
 )
 def combined_mask(sheet: Sheet, ids: Array64) -> None:
     real = attention.padding_mask(ids)
     causal, both = attention.causal_mask(len(ids)), np.outer(real, real)
     _sequence(sheet, ids)
-    _mask(sheet, "Padding mask, queries and keys", r"M^{\text{pad}}_{ij} = m_i\, m_j", both)
+    _mask(sheet, say("padding_mask_queries"), r"M^{\text{pad}}_{ij} = m_i\, m_j", both)
     formula = r"M^{\text{causal}}_{ij} = 1\ \text{where } j \le i"
     _mask(sheet, "Look-ahead mask", formula, causal)
     _mask(sheet, "Their product", r"M^{\text{pad}} \odot M^{\text{causal}}", both * causal)
     formula = r"m_j\, M^{\text{causal}}_{ij}"
-    _mask(sheet, "The product with keys masked only", formula, _keys_only(real) * causal)
-    sheet.remark("Here the padded query keeps a row of weights, but its output is not used.")
+    _mask(sheet, say("product_keys_masked"), formula, _keys_only(real) * causal)
+    sheet.remark(say("padded_query_keeps"))
 
 
 @worked(
     "§5",
-    "Two ways to write one padding mask",
-    "A padding mask may hide padded keys only, or padded queries too. "
-    "Only the padded query's own row differs.",
-    token_ids("ids", "Token ids (0 is padding)", [1, 2, 3, 0]),
+    say("ways_write_padding"),
+    say("padding_mask_may"),
+    token_ids("ids", say("token_ids_0_padding"), [1, 2, 3, 0]),
 )
 def two_padding_masks(sheet: Sheet, ids: Array64) -> None:
     real = attention.padding_mask(ids)
     both, keys_only = np.outer(real, real), _keys_only(real)
-    reason = (
-        "The notes use both: in one place the last row holds zeros, in another every query has the "
-        "same row. Implementations use the second, which masks keys only."
-    )
+    reason = say("notes_use_both_place")
     _sequence(sheet, ids)
-    _mask(sheet, "Padding mask, queries and keys", r"M_{ij} = m_i\, m_j", both)
+    _mask(sheet, say("padding_mask_queries"), r"M_{ij} = m_i\, m_j", both)
     sheet.remark(reason)
-    _mask(sheet, "Padding mask, keys only", r"M_{ij} = m_j", keys_only)
+    _mask(sheet, say("padding_mask_keys"), r"M_{ij} = m_j", keys_only)
     sheet.remark(reason)
-    _mask(sheet, "Where the two differ", r"m_j - m_i\, m_j", keys_only - both)
-    title = "Look-ahead mask times the keys-only padding mask"
+    _mask(sheet, say("differ"), r"m_j - m_i\, m_j", keys_only - both)
+    title = say("look_ahead_mask_times")
     product = keys_only * attention.causal_mask(len(ids))
     _mask(sheet, title, r"m_j\, M^{\text{causal}}_{ij}", product)
 
@@ -117,10 +113,10 @@ _VECTORS = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1.0, 1.1, 1.2], [0
 
 @worked(
     "§5",
-    "Four tokens, one of them padding",
-    "The mask hides the future and the padding before the softmax; the other keys share the weight.",
+    say("four_tokens_padding"),
+    say("mask_hides_future"),
     given("vectors", "Inputs (Q = K = V)", _VECTORS, _TOKENS, "dim"),
-    whole("real", "1 for a real token, 0 for padding", [1, 1, 1, 0], 0, 1, _TOKENS),
+    whole("real", say("1_real_token_0_padding"), [1, 1, 1, 0], 0, 1, _TOKENS),
     given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
 )
 def four_by_four_masked(sheet: Sheet, vectors: Array64, real: Array64, mask_value: float) -> None:
@@ -128,7 +124,7 @@ def four_by_four_masked(sheet: Sheet, vectors: Array64, real: Array64, mask_valu
     blocked = allowed == 0
     products = sheet.scores(vectors, vectors, _TOKENS, cell=(1, 1))
     scaled = sheet.scaled(products, 4, _TOKENS, cell=(1, 1))
-    title, formula = "Mask: look-ahead times padded keys", r"M_{ij} = m_j\ \text{where } j \le i"
+    title, formula = say("mask_look_ahead"), r"M_{ij} = m_j\ \text{where } j \le i"
     sheet.step(title, formula, allowed, _TOKENS, _TOKENS, blocked=blocked)
     sheet.numbers(r"M_{\text{pad}} = @", allowed[3])
     hidden = sheet.step(
@@ -144,18 +140,17 @@ def four_by_four_masked(sheet: Sheet, vectors: Array64, real: Array64, mask_valu
     weights = sheet.weights(hidden, _TOKENS, row=2, allowed=allowed)
     sheet.output(weights, vectors, _TOKENS, row=1)
     hidden = attention.masked(products, allowed, mask_value)
-    title = "Weights without scaling, for comparison"
+    title = say("weights_without_scaling")
     weights = sheet.weights(hidden, _TOKENS, row=2, allowed=allowed, title=title)
-    sheet.remark("Without the division by 2 the weights lie further apart.")
-    title = "Output without scaling, for comparison"
+    sheet.remark(say("without_division_2"))
+    title = say("output_without_scaling")
     sheet.output(weights, vectors, _TOKENS, row=1, title=title)
 
 
 @worked(
     "§5",
-    "Two routes to causal weights",
-    "Write −∞ into the future before the softmax, or set it to zero after the softmax and divide "
-    "each row by its sum: the weights are the same.",
+    say("routes_causal_weights"),
+    say("write_into_future"),
     given(
         "scores",
         "Scaled scores",
@@ -170,27 +165,27 @@ def two_routes_to_causal(sheet: Sheet, scores: Array64) -> None:
     allowed = attention.causal_mask(3)
     blocked = allowed == 0
     hidden = attention.masked(scores, allowed)
-    title = "Route 1: −∞ in the future, then softmax"
+    title = say("route_1_future_softmax")
     first = sheet.weights(hidden, _WORDS, row=1, allowed=allowed, title=title)
-    title = "Route 2: softmax over everything first"
+    title = say("route_2_softmax")
     full = sheet.weights(scores, _WORDS, row=1, title=title)
     zeroed = full * allowed
-    title = "Route 2: the future set to zero"
+    title = say("route_2_future_set")
     sheet.step(
         title, r"a_{ij}\, M_{ij}", zeroed, _WORDS, _WORDS, quantity="weight", blocked=blocked
     )
     sheet.numbers(r"\text{Cat: } @", zeroed[1])
     sums = zeroed.sum(axis=1)
-    title = "Route 2: what is left of each row"
+    title = say("route_2_left_row")
     sheet.step(title, r"\sum_j a_{ij}\, M_{ij}", sums, _WORDS)
     sheet.numbers(r"\text{Cat: } @ = @", latex.total(zeroed[1]), sums[1])
     again = zeroed / sums[:, None]
-    title = "Route 2: each row divided by its sum"
+    title = say("route_2_row_divided")
     formula = r"\frac{a_{ij}\, M_{ij}}{\sum_m a_{im}\, M_{im}}"
     sheet.step(title, formula, again, _WORDS, _WORDS, quantity="weight", blocked=blocked)
     sheet.numbers(r"\text{Cat: } \frac{@}{@} = @", zeroed[1], sums[1], again[1])
     sheet.difference(first, again, "Route 1 minus route 2", _WORDS, _WORDS)
-    sheet.remark("The sum over all keys cancels, so both routes give the same weights.")
+    sheet.remark(say("sum_over_keys_cancels"))
 
 
 _WRITTEN = ("−∞ written", "−1e9 written", "−1e20 written", "0 written", "0 added")
@@ -206,9 +201,9 @@ def _masked(scores: Array64, mask: Array64) -> Array64:
 
 @worked(
     "§5",
-    "What to write into a masked score",
-    "A masked score must be so low that its exponential is 0. A score of 0 is not: e⁰ = 1.",
-    given("scores", "Scores (the last two chosen here)", [2.5, 1.3, 0.7, 1.9], "key"),
+    say("write_into_masked"),
+    say("masked_score_must"),
+    given("scores", say("scores_last_chosen"), [2.5, 1.3, 0.7, 1.9], "key"),
     whole("mask", "Mask", [1, 1, 0, 0], 0, 1, "key"),
     whole("d_k", "d_k", 4, 1, 512),
 )
@@ -219,18 +214,18 @@ def fill_values(sheet: Sheet, scores: Array64, mask: Array64, d_k: int) -> None:
     exponentials, weights = np.exp(masked), attention.softmax(masked)
     hidden = (mask == 0) & (exponentials == 0)
     formula = r"e^{-\infty} = 0,\quad e^{-10^9} = 0,\quad e^0 = 1"
-    title = "Exponentials under each mask value"
+    title = say("exponentials_under_mask")
     sheet.step(title, formula, exponentials, _WRITTEN, "key", blocked=hidden)
     sheet.numbers("e^{@} = @", scores[0], np.exp(scores[0]))
-    sheet.remark("A mask value of 0 hides nothing: e⁰ = 1, and adding 0 changes no score.")
+    sheet.remark(say("mask_value_0_hides"))
 
     title, formula = "Weights with −∞", r"a = \mathrm{softmax}(\tilde s)"
     sheet.step(title, formula, weights[0], "key", quantity="weight", blocked=mask == 0)
     sheet.numbers(r"\mathrm{softmax}(@) = @", masked[0], weights[0])
-    title = "Weights under each mask value"
+    title = say("weights_under_mask")
     sheet.step(title, formula, weights, _WRITTEN, "key", quantity="weight", blocked=hidden)
     sheet.numbers(r"\text{0 written: } @", latex.softmax(masked[3], weights[3]))
-    sheet.remark("−∞, −1e9 and −1e20 give the same weights; 0 lets the masked tokens in.")
+    sheet.remark(say("1_e_9_1_e_20_give"))
 
     root = np.sqrt(d_k)
     scaled_after = attention.softmax(masked / root)
@@ -240,14 +235,12 @@ def fill_values(sheet: Sheet, scores: Array64, mask: Array64, d_k: int) -> None:
         r"\mathrm{softmax}\!\left(\frac{\mathrm{fill}(s)}{\sqrt{d_k}}\right) - "
         r"\mathrm{softmax}\!\left(\mathrm{fill}\!\left(\frac{s}{\sqrt{d_k}}\right)\right)"
     )
-    title, differences = "Filled before scaling, minus filled after it", scaled_after - filled_after
+    title, differences = say("filled_before_scaling"), scaled_after - filled_after
     sheet.step(title, formula, differences, _WRITTEN, "key")
     sheet.numbers(r"\sqrt{d_k} = @", root)
-    sheet.remark(
-        "With −∞ the order makes no difference, and with mask values this low none that can be seen."
-    )
+    sheet.remark(say("order_makes_difference"))
 
-    title = "Weights with −∞, filled after scaling"
+    title = say("weights_filled_after")
     formula = r"a = \mathrm{softmax}\!\left(\mathrm{fill}\!\left(\frac{s}{\sqrt{d_k}}\right)\right)"
     sheet.step(title, formula, filled_after[0], "key", quantity="weight", blocked=mask == 0)
     sheet.numbers(r"\mathrm{softmax}(@) = @", masked[0], filled_after[0])
@@ -255,8 +248,8 @@ def fill_values(sheet: Sheet, scores: Array64, mask: Array64, d_k: int) -> None:
 
 @worked(
     "§5",
-    "A row with every key masked",
-    "When every key is masked, −1e9 gives a uniform row and −∞ gives 0/0. This app gives zeros.",
+    say("row_every_key_masked_2"),
+    say("every_key_masked"),
     given("scores", "Scores", [2.5, 1.3, 0.7], "key"),
     given("mask_value", "Mask value", -1e9, lowest=-1e20, highest=0),
 )
@@ -264,7 +257,7 @@ def fully_masked_row(sheet: Sheet, scores: Array64, mask_value: float) -> None:
     nothing = np.zeros_like(scores)
     blocked = nothing == 0
     written = attention.masked(scores, nothing, mask_value)
-    title, formula = "Every score replaced by the mask value", r"\tilde s_j = \text{mask value}"
+    title, formula = say("every_score_replaced"), r"\tilde s_j = \text{mask value}"
     sheet.step(title, formula, written, "key", quantity="score", blocked=blocked)
     sheet.numbers(r"\tilde s = @", written)
 
@@ -272,33 +265,26 @@ def fully_masked_row(sheet: Sheet, scores: Array64, mask_value: float) -> None:
     title = "Weights: a uniform row"
     sheet.step(title, r"\frac{e^{f}}{n\, e^{f}} = \frac{1}{n}", uniform, "key", quantity="weight")
     sheet.numbers(r"\frac{1}{@} = @", len(scores), uniform[0])
-    sheet.remark(
-        "Equal scores give equal weights, so the row attends to keys that it should not see."
-    )
+    sheet.remark(say("equal_scores_give"))
 
     added = attention.softmax(scores + mask_value)
-    title = "The mask value added instead of written"
+    title = say("mask_value_added")
     formula = r"\mathrm{softmax}(s_j + \text{mask value})"
     sheet.step(title, formula, added, "key", quantity="weight")
     sheet.numbers(r"\mathrm{softmax}(@ + @) = @", scores, mask_value, added)
-    sheet.remark(
-        "Adding the same number to every score keeps the differences between them, "
-        "so nothing is hidden (as long as float64 can hold those differences)."
-    )
+    sheet.remark(say("adding_same_number"))
     hidden = attention.masked(scores, nothing)
     exponentials = np.exp(hidden)
     sheet.step("Exponentials with −∞", r"e^{-\infty} = 0", exponentials, "key", blocked=blocked)
     sheet.numbers(r"e^{-\infty} + e^{-\infty} + \ldots = @", exponentials.sum())
-    sheet.remark("Their sum is 0, so plain arithmetic divides 0 by 0, and that gives NaN.")
+    sheet.remark(say("sum_0_plain_arithmetic"))
 
-    title = "Weights with −∞, as this app defines them"
+    title = say("weights_app_defines")
     formula = r"a_j = 0\ \text{where no key is open}"
     weights = attention.softmax(hidden)
     sheet.step(title, formula, weights, "key", quantity="weight", blocked=blocked)
     sheet.numbers(r"a = 0\ \text{instead of}\ \tfrac{0}{0}")
-    sheet.remark(
-        "A row with every key masked attends to nothing: all its weights and its output are 0."
-    )
+    sheet.remark(say("row_every_key_masked"))
 
 
 _DECODER = INTRODUCTION.at("Decoder in transformers")
@@ -309,48 +295,42 @@ _Q_MATRIX = [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]
 
 @worked(
     "§5",
-    "A query is a product, not a sum",
-    "The embedding is multiplied by W_Q; adding W_Q gives something quite different.",
+    say("query_product_not"),
+    say("embedding_multiplied_w"),
     given("embedding", "Embeddings (chosen here)", _EMBEDDING, _NUMBERED, "dim"),
     given("q_matrix", "W_Q (chosen here)", _Q_MATRIX, "dim", "dim"),
 )
 def projection_is_a_product(sheet: Sheet, embedding: Array64, q_matrix: Array64) -> None:
     query = sheet.project(embedding, q_matrix, "Q", _NUMBERED, "E")
-    sheet.remark("A projection is a product of matrices.")
+    sheet.remark(say("projection_product_matrices"))
     added = embedding + q_matrix
-    sheet.step("What a plus sign would give", r"E + W_Q", added, _NUMBERED, "dim")
+    sheet.step(say("plus_sign_give"), r"E + W_Q", added, _NUMBERED, "dim")
     sheet.numbers("@ + @ = @", embedding[0], q_matrix[0], added[0])
-    sheet.remark(
-        "A sum needs as many tokens as dimensions, and would add row i of W_Q to token i "
-        f"alone. ({_DECODER} has the plus sign.)"
-    )
+    sheet.remark(say("sum_needs_many_tokens", decoder=_DECODER))
     sheet.difference(query, added, "Product minus sum", _NUMBERED, "dim")
 
 
 @worked(
     "§5",
-    "Padding the target to the source",
-    "A target may be padded with zeros to the length of its source. "
-    "Cross-attention works without that padding.",
+    say("padding_target_source"),
+    say("target_may_padded"),
     token_ids("target", "Target ids", [1, 2, 3]),
     token_ids("source", "Source ids", [4, 5, 6, 7]),
 )
 def padding_to_the_source(sheet: Sheet, target: Array64, source: Array64) -> None:
     padded = np.concatenate([target, np.zeros(max(len(source) - len(target), 0))])
-    title, formula = "The target filled up to the source's length", r"y \to [y,\ 0,\ \ldots]"
+    title, formula = say("target_filled_up"), r"y \to [y,\ 0,\ \ldots]"
     sheet.step(title, formula, padded, "token")
     sheet.numbers(r"@ \to @", target, padded)
-    sheet.remark(
-        "Padding makes the sequences of one batch equally long; source and target need not be."
-    )
+    sheet.remark(say("padding_makes_sequences"))
     mask, formula = attention.padding_mask(padded), r"m_j = 1\ \text{where token } j \ne 0"
     sheet.step("Its padding mask", formula, mask, "token", blocked=padded == 0)
     sheet.numbers(r"@ \to @", padded, mask)
     tables = [(len(target), len(source)), (len(padded), len(source))]
-    title = "Size of the cross-attention table"
+    title = say("size_cross_attention")
     formula = r"(\text{target tokens}) \times (\text{source tokens})"
     sheet.step(title, formula, tables, ("not padded", "padded"), ("queries", "keys"))
     sheet.numbers(r"@\ \text{and}\ @", *map(latex.shape, tables))
-    sheet.remark("Queries and keys may differ in number, so the padding is not needed here.")
+    sheet.remark(say("queries_keys_may"))
     sheet.step("The source", "x", source, "token")
     sheet.numbers("x = @", source)

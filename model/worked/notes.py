@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.system.words import Words
+
+say = Words("worked.notes")
+
 NOTHING = "_"  # a cell that the notes leave out
 _EXACT = 4
 
@@ -41,29 +45,24 @@ class NotesPlace:
 
 
 MATRICES = Document(
-    "Matrix Calculation of Self-Attention",
-    "A notebook, called here by its first heading: self-attention and its heads as matrices, a "
-    "class SelfAttention written with einsum, layer norm, GELU, and a class TransformerBlock.",
+    say("matrix_calculation_self"),
+    say("notebook_called_first"),
 )
 INTRODUCTION = Document(
     "Introduction to transformers",
-    "A notebook of sums done by hand: “The cat sat”, scaling, positions, layer norm, the masks of a "
-    "decoder, and the step from the last vector to a word.",
+    say("notebook_sums_done"),
 )
 GPT = Document(
-    "Tokenization, attention, building a GPT model",
-    "Notes on three chapters of a book, 2 to 4, called here by the chapters' titles: windows and "
-    "embeddings, attention step by step up to several heads, and a GPT model.",
+    say("tokenization_attention_building"),
+    say("notes_three_chapters"),
 )
 PAPER = Document(
     "Original transformer architecture",
-    "A notebook on the paper “Attention is all you need”: one class MultiHeadAttention, with a walk "
-    "through its shapes in the comments.",
+    say("notebook_paper_attention"),
 )
 TWO_LAYERS = Document(
     "TwoLayerTransformer",
-    "A notebook without a title, called here by its last class: a class MultiHeadAttention "
-    "explained name by name, a lesson on the softmax, and a model of two layers.",
+    say("notebook_without_title"),
 )
 DOCUMENTS = (MATRICES, INTRODUCTION, GPT, PAPER, TWO_LAYERS)
 

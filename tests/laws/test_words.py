@@ -15,16 +15,43 @@ ROOT = Path(__file__).resolve().parents[2]
 WORDS = {
     f"{file.stem}.{section}": texts
     for file in sorted((ROOT / "words" / "en").glob("*.toml"))
+    if file.stem != "counts"
     for section, texts in tomllib.loads(file.read_text(encoding="utf-8")).items()
 }
-PLACES = ("app.py", "pages", "viz")
+PLACES = (
+    "app.py",
+    "pages",
+    "viz",
+    "model/analysis",
+    "model/arithmetic",
+    "model/download/entries.py",
+    "model/loading/untrained.py",
+    "model/papers",
+    "model/profile/battery",
+    "model/trace/unproven.py",
+    "model/training",
+    "model/worked",
+)
 # Formulas, HTML, styles, hover templates of Plotly, queries, code samples and options of the command line.
 NO_SENTENCE = re.compile(
     r"\\[a-zA-Z]|</|<[a-z]+[ >/]|%\{|[{};]\s*$|\bdef \w+\(|^\s*(SELECT|WITH|CREATE|COPY|INSERT) |;\n"
     r"|^(import|from) \w+|--[\w-]+:|!important|:has\(|\bst-key-|^\.[a-z]"
 )
-# What writes words in a slot, and where no page is drawn.
-BELOW = ("viz/notation/", "viz/telemetry/", "viz/views/glossary/glossary.py")
+NO_WORDS = re.compile(r"re\.|cast|SnippetLine|[A-Z]+\.at$")  # patterns, code, places in the notes
+NAMES = ("one head, no scaling",)  # of recorded runs
+# What writes words in a slot, where no page is drawn, what models read, and reasons of errors.
+BELOW = (
+    "viz/notation/",
+    "viz/telemetry/",
+    "viz/views/glossary/glossary.py",
+    "model/papers/__main__.py",
+    "model/papers/texts.py",
+    "model/profile/battery/prompts.py",
+    "model/training/training_file.py",
+    "model/training/training_record.py",
+    "model/training/workshop.py",
+    "model/training/recipe.py",
+)
 
 
 def sources() -> Iterator[tuple[str, ast.Module]]:
@@ -45,8 +72,8 @@ def is_sentence(text: str) -> bool:
 
 
 def sentences_in(tree: ast.Module) -> Iterator[str]:
-    """The sentences of a module outside docstrings, errors, patterns and types."""
-    passed = set[int]()
+    """The sentences of a module outside docstrings, errors, patterns, types and their values."""
+    passed, values = set[int](), set[object](NAMES)
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise | ast.MatchValue | ast.arg):
             passed |= {id(inner) for inner in ast.walk(node)}
@@ -56,7 +83,9 @@ def sentences_in(tree: ast.Module) -> Iterator[str]:
             passed |= {id(inner) for inner in ast.walk(node.annotation)}
         elif isinstance(node, ast.FunctionDef) and node.returns is not None:
             passed |= {id(inner) for inner in ast.walk(node.returns)}
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith(("re.", "cast")):
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
+            values |= {one.value for one in ast.walk(node.slice) if isinstance(one, ast.Constant)}
+        elif isinstance(node, ast.Call) and NO_WORDS.match(ast.unparse(node.func)):
             passed |= {id(inner) for inner in ast.walk(node)}
     for node in ast.walk(tree):
         if id(node) in passed:
@@ -71,6 +100,7 @@ def sentences_in(tree: ast.Module) -> Iterator[str]:
         elif (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
+            and node.value not in values
             and is_sentence(node.value)
         ):
             yield node.value
@@ -143,6 +173,28 @@ def test_every_sentence_is_used_and_every_slot_given() -> None:
     assert {section: set(texts) - used[section] for section, texts in WORDS.items()} == {
         section: set[str]() for section in WORDS
     }
+
+
+def test_each_thing_that_is_counted_has_its_plural() -> None:
+    counts = tomllib.loads((ROOT / "words" / "en" / "counts.toml").read_text(encoding="utf-8"))
+    slots = [
+        slot[2] or ""
+        for texts in WORDS.values()
+        for text in texts.values()
+        for slot in SLOT.finditer(text)
+    ]
+    things = {form.removeprefix("count ") for form in slots if form.startswith("count ")}
+    for _, tree in sources():
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "counted"
+                and len(node.args) == 2
+            ):
+                thing = node.args[1]
+                assert isinstance(thing, ast.Constant), ast.unparse(node)
+                things.add(str(thing.value))
+    assert all(set(counts[form]) == things for form in ("none", "form_0", "form_1"))
 
 
 def test_a_planted_sentence_and_a_planted_slot_are_found() -> None:

@@ -126,6 +126,10 @@ def _bytes(part: object) -> int:
         return 4 * part.nbytes // 3
     if isinstance(part, np.ndarray):
         return _bytes(part.tolist())
-    if isinstance(part, list | tuple) and part and isinstance(part[0], dict | list | tuple | np.ndarray):
+    if (
+        isinstance(part, list | tuple)
+        and part
+        and isinstance(part[0], dict | list | tuple | np.ndarray)
+    ):
         return sum(map(_bytes, part))
     return len(str(part))

@@ -3,15 +3,18 @@
 They have a true minus sign, as in the explorer (viz/explorer/js/numbers.js).
 """
 
+import gettext
 import math
 import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from model.analysis.run_comparison import probability_rounding
+from model.system.words import file_of_words
 
 DECIMALS = 4
 _MOST_DECIMALS = 8
@@ -111,9 +114,15 @@ def moves(before: float, after: float, decimals: int = 3) -> str:
     return f"stays at {old}" if old == new else f"goes from {old} to {new}"
 
 
+_form_of = cache(gettext.c2py)  # the plural of a number, by a rule as gettext writes it
+
+
 def counted(count: int, what: str) -> str:
     """A count in words: "1 token", "2 tokens", "no tokens"."""
-    return f"{f'{count:,}' if count else 'no'} {what}{'' if count == 1 else 's'}"
+    words = file_of_words("counts")
+    form = _form_of(words["rule"]["plural"])(count)
+    text = words[f"form_{form}" if count else "none"][what]
+    return text.replace("{$n}", f"{count:,}".replace(",", words["rule"]["thousands"]))
 
 
 def numbers(values: NDArray[np.float64]) -> list[list[str]]:

@@ -18,8 +18,11 @@ from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Kind, Place
 from model.nn.stages import SCORE_STAGES, SINKS
 from model.system.elsewhere import asked
+from model.system.words import Words
 from model.trace.records import Attention
 from model.trace.trace import Trace
+
+say = Words("analysis.cost_operations")
 
 OUTPUT = Place("decoder", None, "output").name
 CostPart = Literal["embedding", "projections", "pairs", "feed-forward", "norms and sums", "output"]
@@ -76,8 +79,8 @@ _OF_VALUES = (  # as _BY_HEAD, _SPLIT and _FLAT
     ("batch", "token", "head", "d_v"),
     ("batch", "token", "head · d_v"),
 )
-_NORM, _SWAPPED = "norm of each token", "token and head swapped"
-_CUT = "heads · dₖ, one axis cut into two"
+_NORM, _SWAPPED = say("norm_token"), say("token_head_swapped")
+_CUT = say("heads_axis_cut_into")
 _ACTIVATIONS = {
     "relu": "max(0, h)",
     "relu2": "max(0, h)²",
@@ -86,7 +89,7 @@ _ACTIVATIONS = {
     "silu": "SiLU(h)",
     "swiglu": "SiLU(gate) · h",
     "geglu": "GELU(gate) · h",
-    "geglu_tanh": "GELU(gate), by tanh, · h",
+    "geglu_tanh": say("gelu_gate_tanh_h"),
 }
 
 
@@ -159,7 +162,7 @@ class _Stack:
     def _embedding(self) -> Iterator[Operation]:
         made = partial(self._made, "embedding")
         yield made("Token ids", "text to ids", ("batch", "token"), "embedding", new=0)
-        yield made("Token vectors", "row of the table", _WIDE, "embedding")
+        yield made("Token vectors", say("row_table"), _WIDE, "embedding")
         added = " + P" * self.config.adds_positions + " + segment" * bool(self.config.segments)
         if added:
             yield made("Plus positions", f"E{added}", _WIDE, "embedding")
@@ -173,7 +176,7 @@ class _Stack:
             yield made("Norm", _NORM)
         yield from inner
         if self.config.norms_output:
-            yield made("Norm of the output", _NORM)
+            yield made(say("norm_output"), _NORM)
         yield made("Plus the stream", "x + f(x)")
         if self.config.norms_sum:
             yield made("Norm", _NORM)
@@ -197,12 +200,12 @@ class _Stack:
         yield from self._latents(flat) if config.key_latent else self._projections(flat, kept)
         yield pairs("Scores", f"Q·Kᵀ{group}", _PAIRS, each=2 * d_k)
         yield pairs("Scaled", f"{scaled}{later}{masked}", _PAIRS, each=1)
-        yield pairs("Weights", f"softmax of each row{sink}", _PAIRS, each=SOFTMAX)
+        yield pairs("Weights", say("softmax_row", sink=sink), _PAIRS, each=SOFTMAX)
         by_head, split, side = _OF_VALUES if config.value_size else (_BY_HEAD, _SPLIT, _FLAT)
         yield pairs("Context", "weights · V", by_head, each=2 * keys)
         yield flat("Tokens first again", _SWAPPED, split, new=0)
         axis = "heads · dᵥ" if config.value_size else "heads · dₖ"
-        yield flat("Heads side by side", f"{axis}, one axis", side, new=0)
+        yield flat(say("heads_side_side"), f"{axis}, one axis", side, new=0)
         yield flat("After W_O", mixed, _WIDE, each=2 * heads * config.value_width)
 
     def _projections(
@@ -213,7 +216,7 @@ class _Stack:
         yield flat("Q", f"x·W_Q{bias}", _FLAT, each=each)
         yield flat("K and V", f"x·W_K{bias}, x·W_V{bias}", _FLAT, new=2, each=each, sizes=kept)
         yield flat("Q cut into heads", _CUT, _SPLIT, new=0)
-        yield flat("K and V cut into heads", _CUT, _SPLIT, new=0, sizes=kept)
+        yield flat(say("k_v_cut_into_heads"), _CUT, _SPLIT, new=0, sizes=kept)
         yield flat("Q, heads first", _SWAPPED, _BY_HEAD, new=0)
         for name in ("K", "V"):
             yield flat(f"{name}, heads first", _SWAPPED, _BY_HEAD, new=0, sizes=kept)
@@ -225,12 +228,12 @@ class _Stack:
         if latent := config.query_latent:
             inner = {"latent": latent}
             yield flat("Latent of Q", "x·W_DQ", _LATENT, each=each, sizes=inner)
-            yield flat("Norm of that latent", _NORM, _LATENT, sizes=inner)
+            yield flat(say("norm_latent"), _NORM, _LATENT, sizes=inner)
         made = "c_Q·W_UQ" if latent else "x·W_Q"
         yield flat("Q", made, _FLAT, each=2 * (latent or config.d_model))
         kept = {"latent": config.key_latent, "turned": config.turned_key}
         yield flat("Latent of K and V", "x·W_DKV", _LATENT, each=each, sizes=kept)
-        yield flat("Norm of the latent", _NORM, _LATENT, sizes=kept)
+        yield flat(say("norm_latent_2"), _NORM, _LATENT, sizes=kept)
         yield flat(
             "Turned part of K", "x·W_KR", ("batch", "token", "turned"), each=each, sizes=kept
         )
@@ -242,7 +245,7 @@ class _Stack:
                 f"{name} of the latent", formula, axes, each=2 * config.key_latent, sizes=sizes
             )
         yield flat("Q, heads first", _SWAPPED, _BY_HEAD, new=0)
-        yield flat("K, heads first", "both parts, token and head swapped", _BY_HEAD, new=0)
+        yield flat("K, heads first", say("both_parts_token"), _BY_HEAD, new=0)
         yield flat("V, heads first", _SWAPPED, _OF_VALUES[0], new=0)
 
     def _experts(self) -> Iterator[Operation]:
@@ -257,15 +260,15 @@ class _Stack:
         )  # fmt: skip
         yield made("Router", f"x·W_r{bias}", ("batch", "token", "expert"), each=width)
         one = ("batch", "token", "read", "d_expert")
-        yield made("Hidden layer of the experts", "x·W₁, x·W_g of each", one, new=2, each=width)
-        yield made("Activation of the experts", "gate · h", one)
+        yield made(say("hidden_layer_experts"), "x·W₁, x·W_g of each", one, new=2, each=width)
+        yield made(say("activation_experts"), "gate · h", one)
         back = ("batch", "token", "read", "d_model")
-        yield made("Back to the width, of each", "h·W₂", back, each=2 * config.d_expert)
+        yield made(say("back_width"), "h·W₂", back, each=2 * config.d_expert)
         if config.d_shared:
             shared = ("batch", "token", "d_shared")
-            yield made("Hidden layer for all", "x·W₁, x·W_g", shared, new=2, each=width)
+            yield made(say("hidden_layer"), "x·W₁, x·W_g", shared, new=2, each=width)
             yield made("Activation for all", "gate · h", shared)
-            yield made("Back to the width, for all", "h·W₂", _WIDE, each=2 * config.d_shared)
+            yield made(say("back_width_2"), "h·W₂", _WIDE, each=2 * config.d_shared)
         yield made("Weighted sum", "Σ weight · expert", _WIDE)
 
     def _feeds(self) -> Iterator[Operation]:
@@ -282,7 +285,7 @@ class _Stack:
         made = partial(self._made, "feed_forward", part="feed-forward", times=layers)
         yield made("Hidden layer", f"x·W₁{inner}{gate}", _HIDDEN, new=maps, each=2 * config.d_model)
         yield made("Activation", _ACTIVATIONS[config.activation], _HIDDEN)
-        yield made("Back to the width", f"h·W₂{outer}", _WIDE, each=2 * config.d_mlp)
+        yield made(say("back_width_3"), f"h·W₂{outer}", _WIDE, each=2 * config.d_mlp)
 
 
 Dimensions = tuple[int, ...]
@@ -307,7 +310,7 @@ def recorded_shapes(trace: Trace) -> dict[Key, Dimensions]:
     for norm in trace.norms:
         place = Place.named(norm.name)
         if not place.layer:  # the first one, or outside of the layers
-            after = "Norm of the output" if norm.name == place.after else "Norm"
+            after = say("norm_output") if norm.name == place.after else "Norm"
             name = "Final norm" if place.kind == "final" else after
             found[place.in_any_layer, name] = norm.output.shape
     for record in trace.feed_forward:

@@ -17,10 +17,13 @@ from model.analysis.heads.labels import (
 from model.analysis.heads.statistics import Family, head_weights
 from model.nn.places import Head
 from model.system.elsewhere import asked
+from model.system.words import Words
 from model.trace.arrays import Array, BoolArray, Wide
 from model.trace.blocks import of_query
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
+
+say = Words("analysis.heads_ranking")
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,13 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "previous",
         "Previous token",
-        "Mean weight on the token just before the query token.",
+        say("mean_weight_token"),
         *_at(-1),
     ),
     Statistic(
         "induction",
         "Induction",
-        "Where a token is repeated: mean weight on the tokens that followed its earlier "
-        "occurrences, added up.",
+        say("token_repeated_mean"),
         lambda weights, tokens: statistics.prefix_matching(weights, tokens.ids),
         lambda tokens: _copied(tokens),
         continued=True,
@@ -83,24 +85,23 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "first",
         "First token",
-        "Mean weight that all later tokens, or those of another text, give to the first one. Many "
-        "heads put their weight there when they find nothing else.",
+        say("mean_weight_later"),
         lambda weights, tokens: statistics.on_first(weights, across=tokens.across),
         lambda tokens: _columns(tokens, np.arange(len(tokens.keys)) == 0),
         across=True,
         column=True,
     ),
-    Statistic("self", "Itself", "Mean weight of a token on itself.", *_at(0)),
+    Statistic("self", "Itself", say("mean_weight_token_itself"), *_at(0)),
     Statistic(
         "next",
         "Next token",
-        "Mean weight on the token just after the query token. A causal mask makes this 0.",
+        say("mean_weight_token_just"),
         *_at(1),
     ),
     Statistic(
         "separators",
         "Separators",
-        "Mean weight on special tokens and punctuation.",
+        say("mean_weight_special"),
         lambda weights, tokens: statistics.on_keys(weights, separators(tokens.keys)),
         lambda tokens: _columns(tokens, separators(tokens.keys)),
         across=True,
@@ -109,16 +110,14 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "distance",
         "Distance",
-        "Mean distance between a query token and the tokens it attends to, averaged by weight. "
-        "Neighbours are 1 apart.",
+        say("mean_distance_between"),
         lambda weights, _: statistics.distance(weights),
         unit="tokens",
     ),
     Statistic(
         "entropy",
         "Entropy",
-        "Mean entropy of the rows: 0 if all weight lies on one token, ln n if it is spread evenly "
-        "over n.",
+        say("mean_entropy_rows"),
         lambda weights, _: float(statistics.entropy(weights).mean()),
         across=True,
         unit="nats",
@@ -231,12 +230,9 @@ def _refusal(
 ) -> str | None:
     """Why a statistic does not apply here. That depends on the tokens alone, so one head will do."""
     if family.cross and not statistic.across:
-        return (
-            "The queries and keys of these heads come from two texts, so their positions "
-            "cannot be compared."
-        )
+        return say("queries_keys_heads")
     if statistic.continued and not continued:
-        return "Only a causal model, which continues the text that it reads, copies in this way."
+        return say("only_causal_model")
     try:
         statistic.of(some, tokens)
     except ValueError as refusal:

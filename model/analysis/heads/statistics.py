@@ -12,6 +12,7 @@ from model.arithmetic.attention import entropy as entropy
 from model.nn.config import Stack
 from model.nn.places import Head
 from model.system.elsewhere import asked
+from model.system.words import Words
 from model.trace.arrays import Array, BoolArray, Wide, read_only
 from model.trace.blocks import (
     CellBlock,
@@ -23,6 +24,8 @@ from model.trace.blocks import (
 )
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
+
+say = Words("analysis.heads_statistics")
 
 LayerSizes = tuple[int, int, int]  # heads, queries and keys of a layer
 
@@ -103,7 +106,7 @@ def head_weights(members: Iterable[Attention]) -> Iterator[Array]:
 
 
 ROLLED = 1024  # tokens of a text whose rollout is computed: each layer takes tokens³ products
-NOTHING_COMES_BACK = "No token occurs twice in this text with another token in between."
+NOTHING_COMES_BACK = say("token_occurs_twice")
 
 
 def distance(weights: Array) -> float:

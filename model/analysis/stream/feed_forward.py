@@ -15,6 +15,7 @@ from model.nn.config import GATED, Activation, TransformerConfig
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
 from model.system.elsewhere import asked
+from model.system.words import Words
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.collect import numbers_of
 from model.trace.records import Attention, FeedForwardRecord
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from model.run.model import Model
+
+say = Words("analysis.stream_feed_forward")
 
 
 Function = Callable[[Wide], Wide]
@@ -71,9 +74,9 @@ CURVES: Mapping[Activation, ActivationCurve] = MappingProxyType(
         "relu": _RELU,
         "relu2": _RELU2,
         "silu": _SILU,
-        "swiglu": replace(_SILU, title="SiLU, the gate of SwiGLU"),
-        "geglu": replace(_GELU, title="GELU, the gate of GeGLU"),
-        "geglu_tanh": replace(_GELU_TANH, title="GELU by tanh, the gate of GeGLU"),
+        "swiglu": replace(_SILU, title=say("silu_gate_swiglu")),
+        "geglu": replace(_GELU, title=say("gelu_gate_geglu")),
+        "geglu_tanh": replace(_GELU_TANH, title=say("gelu_tanh_gate_geglu")),
     }
 )
 

@@ -22,6 +22,7 @@ from model.profile.battery.prompts import (
 from model.profile.measures import weights_of
 from model.system.memory import enough_memory
 from model.system.threads import one_thread
+from model.system.words import Words
 from model.trace.arrays import Wide
 from model.trace.collect import tensors_of
 from model.trace.trace import Trace
@@ -29,7 +30,9 @@ from model.trace.trace import Trace
 if TYPE_CHECKING:
     from model.run.model import Model
 
-BARRED = "It may not look at the keys that are asked for."
+say = Words("profile.battery_asking")
+
+BARRED = say("may_not_look_keys")
 # The columns of the labels, and what a row has: by the weights, and by what becomes of the answer.
 LOOKS: Mapping[str, type] = {
     "layer": str,
@@ -167,5 +170,5 @@ class Tally:
         against = max(known, key=lambda role: known[role], default="")
         control = known.get(against, np.nan)
         if np.isnan(score):
-            return kind.name, score, control, 0, False, "", "Its weights are not finite."
+            return kind.name, score, control, 0, False, "", say("weights_not_finite")
         return kind.name, score, control, prompts, is_given(score, control), against, ""

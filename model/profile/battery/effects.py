@@ -32,6 +32,7 @@ from model.profile.battery.prompts import (
 )
 from model.profile.window import Profiled, direct_effects
 from model.system.memory import enough_memory
+from model.system.words import Words
 from model.trace.arrays import Array, Wide
 from model.trace.collect import doubled
 from model.trace.records import Token
@@ -39,14 +40,16 @@ from model.trace.records import Token
 if TYPE_CHECKING:
     from model.run.model import Model
 
+say = Words("profile.battery_effects")
+
 EFFECT_PROMPTS = 24  # of each label
 STANDING_OUT = 8  # heads of each label that are left out beside those whose weights give it
 HeadLabel = tuple[str, int, str]  # a sub-layer, a head of it, and a label
-NO_WORDS = "What it writes becomes no word, so there is no logit to add to."
-ACROSS = "It looks at another text, which does not say what comes next."
-UNPROVEN = "It is not proven for this model that a logit is the sum of what heads add."
-FEW = f"Its tokens make fewer than {EFFECT_PROMPTS} prompts with a known answer."
-NOT_LEFT_OUT = "It was not left out: neither its weights nor its direct effect stand out."
+NO_WORDS = say("writes_becomes_word")
+ACROSS = say("looks_another_text")
+UNPROVEN = say("not_proven_model")
+FEW = say("tokens_make_fewer", effect_prompts=EFFECT_PROMPTS)
+NOT_LEFT_OUT = say("not_left_out_neither")
 
 
 def head_effects(model: "Model", looks: pd.DataFrame) -> dict[HeadLabel, HeadEffect]:
@@ -210,7 +213,7 @@ def passes_without(
     )
     fed = [model.ids(one).expand(1 if grows else rows, -1) for one in _texts(prompt) if one]
     with (
-        enough_memory(f"{rows} texts at once in {model.name}"),
+        enough_memory(say("texts_once", rows=rows, model=model.name)),
         recording(recorder),
         torch.inference_mode(),
     ):

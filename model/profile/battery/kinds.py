@@ -7,6 +7,9 @@ from typing import Literal, NamedTuple, get_args
 from model.analysis.heads.labels import CLEAR as CLEAR  # of a row: more than on all its other keys
 from model.analysis.heads.labels import TIMES as TIMES  # how much more than the strongest control
 from model.nn.places import Kind as AttentionKind
+from model.system.words import Words
+
+say = Words("profile.battery_kinds")
 
 EffectMeasure = Literal["logit", "moved", ""]  # "": nothing was measured
 Does = Literal["raises", "lowers", "moves", "nothing", ""]  # "": nobody asked
@@ -97,7 +100,7 @@ class HeadKind:
     meaning: str
     source: str
     looks: str
-    answer: str = "the next token’s lead over the mean logit"
+    answer: str = say("next_token_lead")
     shares: tuple[str, ...] = ()  # columns of a profile's heads that are about the same keys
     across: bool = False  # also for queries and keys of two texts
     ahead: bool = False  # only where a query may look at later tokens
@@ -111,11 +114,11 @@ class HeadKind:
         """Why heads of a sub-layer cannot be asked; "" where they can. continued: the model continues the
         text that it reads."""
         if kind == "cross" and not self.across:
-            return "Its queries and keys are of two texts, so their places cannot be compared."
+            return say("queries_keys_texts")
         if kind == "causal" and self.ahead:
-            return "It may not look at later tokens."
+            return say("may_not_look_later")
         if self.continued and not continued:
-            return "Only a model that continues the text that it reads has such heads."
+            return say("only_model_continues")
         return ""
 
     def is_given(self, score: float, control: float, does: Does) -> bool:
@@ -133,51 +136,51 @@ KINDS = (
     HeadKind(
         "previous",
         "Previous token",
-        "Random tokens: weight on the token just before the query.",
-        "Voita et al. 2019, positional heads; Olsson et al. 2022",
-        "a token’s weight on the one before it",
+        say("random_tokens_weight"),
+        say("voita_et_al_2019"),
+        say("token_weight_before"),
         shares=("previous",),
     ),
     HeadKind(
         "self",
         "Itself",
-        "Random tokens: weight on the query's own token.",
+        say("random_tokens_weight_query"),
         "Clark et al. 2019, 3.1",
-        "a token’s weight on itself",
+        say("token_weight_itself"),
         shares=("self",),
     ),
     HeadKind(
         "next",
         "Next token",
-        "Random tokens: weight on the token just after the query.",
-        "Voita et al. 2019, positional heads; Clark et al. 2019, 3.1",
-        "a token’s weight on the one after it",
+        say("random_tokens_weight_token"),
+        say("voita_et_al_2019_positional"),
+        say("token_weight_after"),
         shares=("next",),
         ahead=True,
     ),
     HeadKind(
         "first",
         "First token",
-        "Random tokens: weight on the first token of all, from the later half.",
-        "Xiao et al. 2023, attention sinks",
-        "a token’s weight on the first of all",
+        say("random_tokens_weight_first"),
+        say("xiao_et_al_2023"),
+        say("token_weight_first"),
         shares=("first",),
         across=True,
     ),
     HeadKind(
         "duplicate",
         "Duplicate token",
-        "Random tokens, said twice: weight on the same token in the other half.",
-        "Wang et al. 2022, duplicate token heads",
-        "a token’s weight on the same token in the other half",
+        say("random_tokens_said"),
+        say("wang_et_al_2022"),
+        say("token_weight_same"),
         shares=("same",),
     ),
     HeadKind(
         "induction",
         "Induction",
-        "Random tokens, said twice: weight on what followed the same token the first time.",
-        "Olsson et al. 2022, prefix matching",
-        "a token’s weight on what followed it the first time",
+        say("random_tokens_said_twice"),
+        say("olsson_et_al_2022"),
+        say("token_weight_followed"),
         shares=("induction",),
         continued=True,
         does="raises",
@@ -185,47 +188,47 @@ KINDS = (
     HeadKind(
         "delimiter",
         "Delimiter",
-        "Random tokens with full stops: weight on these and on special tokens, but the first token.",
+        say("random_tokens_full"),
         "Clark et al. 2019, 3.2",
-        "a word’s weight on full stops and special tokens",
+        say("word_weight_full"),
         shares=("punctuation", "delimiter"),
         across=True,
     ),
     HeadKind(
         "brackets",
         "Brackets",
-        "Nested brackets: weight of a closing bracket on the one that it closes.",
-        "Clark et al. 2019, 4, ask heads in the same way about syntax",
-        "a closing bracket’s weight on the one that it closes",
-        "the closing bracket’s lead over the mean logit",
+        say("nested_brackets_weight"),
+        say("clark_et_al_2019"),
+        say("closing_bracket_weight"),
+        say("closing_bracket_lead"),
         does="raises",
     ),
     HeadKind(
         "agreement",
         "Agreement",
-        "“The keys near the cabinet are”: weight of the verb on its subject.",
-        "Linzen et al. 2016, the sentences; Voita et al. 2019, syntactic heads",
-        "the verb’s weight on its subject",
-        "the right verb’s lead over the wrong form",
+        say("keys_near_cabinet"),
+        say("linzen_et_al_2016"),
+        say("verb_weight_subject"),
+        say("right_verb_lead"),
         does="raises",
     ),
     HeadKind(
         "names",
         "Name mover",
-        "“When Mary and John …, John gave a book to”: weight of the last token on the other name.",
-        "Wang et al. 2022, name mover heads",
-        "the last token’s weight on the other name",
-        "the name’s lead over the one that occurs twice",
+        say("mary_john_john_gave"),
+        say("wang_et_al_2022_name"),
+        say("last_token_weight"),
+        say("name_lead_over_occurs"),
         continued=True,
         does="raises",
     ),
     HeadKind(
         "negative_names",
         "Negative name mover",
-        "The same weight as of a name mover, where the head makes that name less likely.",
-        "Wang et al. 2022, negative name mover heads",
-        "the last token’s weight on the other name",
-        "the name’s lead over the one that occurs twice",
+        say("same_weight_name"),
+        say("wang_et_al_2022_negative"),
+        say("last_token_weight"),
+        say("name_lead_over_occurs"),
         continued=True,
         like="names",
         does="lowers",
@@ -233,9 +236,9 @@ KINDS = (
     HeadKind(
         "copy_suppression",
         "Copy suppression",
-        "The same weight as of induction, where the head makes that token less likely.",
-        "McDougall et al. 2023, copy suppression",
-        "a token’s weight on what followed it the first time",
+        say("same_weight_induction"),
+        say("mcdougall_et_al"),
+        say("token_weight_followed"),
         shares=("induction",),
         continued=True,
         like="induction",

@@ -9,11 +9,14 @@ import numpy as np
 
 from model.nn.config import Stack
 from model.profile.token_classes import SPACE
+from model.system.words import Words
 from model.trace.arrays import BoolArray
 from model.trace.records import Attention, Token
 
 if TYPE_CHECKING:
     from model.run.model import Model
+
+say = Words("profile.battery_prompts")
 
 
 WANTED = "wanted"
@@ -217,7 +220,7 @@ def _repeats(model: "Model", words: PromptWords, room: int, count: int) -> Promp
     of them a head that always looks as far back finds the same cells."""
     longest = min(LONGEST, room // 2, len(words.words) // 2)
     if longest < SHORTEST:
-        few = f"It takes {2 * SHORTEST} tokens to say {SHORTEST} different ones twice."
+        few = say("takes_tokens_say", value=2 * SHORTEST, shortest=SHORTEST)
         return _refused(model, OF_REPEATS, few)
     frames = [(words.before, words.after)]
     if model.config.shape == "encoder-decoder":
@@ -287,7 +290,7 @@ def _delimiters(model: "Model", words: PromptWords, room: int, count: int) -> Pr
     special tokens at its end."""
     stop = mark(model, ".") or mark(model, ",")
     if (stop is None and not words.after) or room < 2 * SHORTEST:
-        return _refused(model, ("delimiter",), "Its texts have no full stop and no end token.")
+        return _refused(model, ("delimiter",), say("texts_full_stop"))
     length, start, made = min(2 * LONGEST, room), len(words.before), []
     drawn = [_drawn(words, number, length + len(words.after)) for number in range(count + 1)]
     places = [
@@ -327,9 +330,9 @@ def _brackets(model: "Model", words: PromptWords, room: int, count: int) -> Prom
     latest opening bracket, and who at the first one."""
     opening, closing = mark(model, "("), mark(model, ")")
     if opening is None or closing is None:
-        return _refused(model, ("brackets",), "Its tokenizer has no tokens for brackets.")
+        return _refused(model, ("brackets",), say("tokenizer_tokens_brackets"))
     if room < NESTED:
-        return _refused(model, ("brackets",), f"It reads {room} tokens; these take {NESTED}.")
+        return _refused(model, ("brackets",), say("reads_tokens_take", room=room, nested=NESTED))
     made = []
     for number in range(count):
         gaps = np.random.default_rng(number).integers(1, 4, 5)
@@ -362,7 +365,7 @@ def _brackets(model: "Model", words: PromptWords, room: int, count: int) -> Prom
 
 def _not_written(model: "Model", label: str) -> dict[tuple[Stack, str], str]:
     """Why a second stack cannot be asked for what stands in the text that the first one reads."""
-    reason = "Its decoder writes another text than the one that is made up here."
+    reason = say("decoder_writes_another")
     return {("decoder", label): reason} if model.config.shape == "encoder-decoder" else {}
 
 
@@ -438,10 +441,10 @@ def _made(model: "Model", label: str, sentences: Iterator[_Sentence], count: int
     stacks, reason = model.stacks(), ""
     lines = _with_controls(list(islice(_readable(model, label, sentences), count)))
     if len(lines) < FEWEST:
-        reason = "Its tokenizer has too few of the words of these sentences as whole tokens."
+        reason = say("tokenizer_too_few")
         return Prompts((), {(stack, label): reason for stack in stacks})
     made = tuple(LabelPrompt(line, begun(model, line.tokens)) for line in lines)
-    reason = "Its decoder writes another text than the one that is made up here."
+    reason = say("decoder_writes_another")
     return Prompts(made, {(stack, label): reason for stack in stacks[1:]})
 
 
