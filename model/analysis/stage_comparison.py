@@ -14,7 +14,6 @@ from model.analysis.difference_causes import ComparedStage, RunPair
 from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
-from model.system.words import Words
 from model.trace.arrays import Array, Wide
 from model.trace.partial import PartialAttention
 from model.trace.precision import ROUNDINGS, epsilon, weight_rounding
@@ -22,9 +21,7 @@ from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven, proven_states
 
-say = Words("analysis.stage_comparison")
-
-_APART = say("cannot_laid_side")
+_APART = "they cannot be laid side by side."
 _TOGETHER = 64  # rows of logits that are compared at once
 OUTPUT = Place("decoder", None, "output").name
 _STREAM = ("stream", "")  # the newest state
@@ -285,7 +282,7 @@ class SideBySide:
             first, second = getattr(one, stage), getattr(other, stage)
             if first.shape != second.shape:
                 n, m = first.shape[-1], second.shape[-1]
-                words = say("numbers_first_run", stage=stage, place=place, n=n, m=m, apart=_APART)
+                words = f"A {stage} of {place} has {n} numbers in the first run, not {m}: {_APART}"
                 raise ValueError(words)
             crosses = one.kind == "cross" and stage != "query"
             read = (
@@ -511,7 +508,7 @@ class SideBySide:
 
 
 def _counted(sizes: tuple[int, int, int]) -> str:
-    return say("heads_queries_keys", first_sizes=sizes[0], sizes=sizes[1], sizes_2=sizes[2])
+    return f"{sizes[0]} heads, {sizes[1]} queries and {sizes[2]} keys"
 
 
 def _with_factor_of(one: Attention, other: Attention, room: NDArray[np.floating]) -> Attention:

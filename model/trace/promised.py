@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.trace.arrays import Array, holds_arrays
+from model.trace.unproven import UnprovenRecords, UnprovenStates
 
 Read = TypeVar("Read")
 Kind = TypeVar("Kind", bound=type)
@@ -97,12 +98,41 @@ class PromisedField:
 
 
 def promising(kind: Kind) -> Kind:
-    """A class of records whose arrays may be promised."""
+    """A class of read-only records whose arrays may be promised. A pickle holds what was promised, and gives
+    read-only arrays again; a deep copy is the record itself, which nobody can change."""
     for one in fields(kind):
         if holds_arrays(one.type):
             setattr(kind, one.name, promise := PromisedField())
             promise.__set_name__(kind, one.name)
+    methods = {"__deepcopy__": _itself, "__getstate__": _state, "__setstate__": _restored}
+    for name, method in methods.items():
+        setattr(kind, name, method)
     return kind
+
+
+def _itself(record: object, memo: object) -> object:
+    return record
+
+
+def _state(record: object) -> dict[str, Any]:
+    return {name: fulfilled(value) for name, value in vars(record).items()}
+
+
+def _restored(record: object, state: dict[str, Any]) -> None:
+    vars(record).update(state)
+    for value in state.values():
+        if not isinstance(value, UnprovenRecords | UnprovenStates):  # those refuse to be read
+            for array in _arrays_in(value):
+                array.flags.writeable = False
+
+
+def _arrays_in(value: object) -> Iterator[NDArray[Any]]:
+    """The arrays of a field, and those in its tuples and mappings; not those of other records."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple | Mapping):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _arrays_in(one)
 
 
 def shapes_of(record: object, name: str) -> tuple[tuple[int, ...], ...]:

@@ -7,6 +7,7 @@ head, query, key, token, d_k (width of a head), d_model, vocabulary.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -78,6 +79,9 @@ class Vocabulary:
 
         return cls(len(ends), named, text.nbytes + ends.nbytes + special.nbytes)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Vocabulary.of, tuple(self.arrays().values())
+
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """The tokens of these ids."""
         return self._named(ids)
@@ -124,7 +128,13 @@ class Logits:
     def of(cls, recorded: Array) -> "Logits":
         """Recorded logits. Raises ValueError for anything but (token, vocabulary)."""
         tokens, vocabulary = recorded.shape
-        return cls((tokens, vocabulary), lambda rows: recorded[rows])
+        return cls((tokens, vocabulary), read_only(recorded.view()).__getitem__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            return Logits.of, (self.all,)
+        except UnprovenError:
+            return Logits, (self.shape, self._compute)
 
     @property
     def vocabulary(self) -> int:
@@ -169,6 +179,13 @@ class DeferredArrays(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._compute)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+def _refuse(model: str, unproven: Reasons, rows: slice) -> Array:
+    raise UnprovenError(model, "logits", unproven)
 
 
 _RECORDS: dict[ProvenPart, str] = {
@@ -301,10 +318,7 @@ class Trace:
         return cls(model, text, Intervention(), read, also, records, **alone)
 
     def _no_logits(self, shape: tuple[int, int]) -> Logits:
-        def refuse(rows: slice) -> Array:
-            raise UnprovenError(self.model, "logits", self.unproven)
-
-        return Logits(shape, refuse)
+        return Logits(shape, partial(_refuse, self.model, self.unproven))
 
     @property
     def logits(self) -> Array | None:

@@ -8,23 +8,20 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
 from model.nn.config import ProvenPart, Reasons
-from model.system.words import Words
-
-say = Words("trace.unproven")
 
 WORDS: dict[ProvenPart, str] = {
     "stream": "the residual stream",
-    "embedding": say("sum_embeddings"),
+    "embedding": "the sum of the embeddings",
     "norms": "the norms",
-    "feed_forward": say("neurons_feed_forward"),
-    "output": say("single_heads_write"),
+    "feed_forward": "the neurons of the feed-forward layers",
+    "output": "what single heads write",
     "logits": "the logits",
-    "unembedding": say("logits_earlier_states"),
-    "logit_parts": say("single_parts_add"),
+    "unembedding": "the logits of earlier states",
+    "logit_parts": "what single parts add to a logit",
     "positions": "a pass without positions",
-    "sizes": say("count_parameters_operations"),
+    "sizes": "the count of parameters and operations",
 }
-RECORDED = say("recorded_run_weights")
+RECORDED = "This is a recorded run: it has no weights."
 NO_WEIGHTS: dict[ProvenPart, str] = dict.fromkeys(  # what needs a model beside its recorded run
     ("output", "unembedding", "logit_parts", "positions"), RECORDED
 )
@@ -49,9 +46,10 @@ class UnprovenError(NotShownError):
         name = model.rstrip("/").rpartition("/")[2]  # of a folder, or of a model of the hub
         why = reasons[part]
         super().__init__(
-            say("cannot_shown_shown", why=why, part_words=WORDS[part], listed=listed)
+            f"{why} So {WORDS[part]} cannot be shown here. Shown: {listed}."
             if why.endswith(".")
-            else say("part_not_proven", name=name, part_words=WORDS[part], why=why, listed=listed)
+            else f"This part of {name} is not proven, so it is not shown: {WORDS[part]}, because {why}. "
+            f"Proven and shown: {listed}."
         )
         self.part = part
 
@@ -59,8 +57,8 @@ class UnprovenError(NotShownError):
 class NoWeightsError(NotShownError):
     """A recorded run is asked for what only a model can do. The sentence says so."""
 
-    def __init__(self, asked: str = say("compute_asked")) -> None:
-        super().__init__(say("open_model_itself", recorded=RECORDED, asked=asked))
+    def __init__(self, asked: str = "compute what is asked for here") -> None:
+        super().__init__(f"{RECORDED} Open the model itself to {asked}.")
 
 
 def require(model: str, part: ProvenPart, reasons: Reasons) -> None:
@@ -82,6 +80,9 @@ class UnprovenRecords(tuple[Any, ...]):
 
     def _refuse(self, *asked: object) -> NoReturn:
         raise UnprovenError(*self.refused)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UnprovenRecords, self.refused
 
     __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 

@@ -28,7 +28,6 @@ PLACES = (
     "model/loading/untrained.py",
     "model/papers",
     "model/profile/battery",
-    "model/trace/unproven.py",
     "model/training",
     "model/worked",
 )
@@ -44,6 +43,7 @@ BELOW = (
     "viz/notation/",
     "viz/telemetry/",
     "viz/views/glossary/glossary.py",
+    "model/analysis/stage_comparison.py",
     "model/papers/__main__.py",
     "model/papers/texts.py",
     "model/profile/battery/prompts.py",
