@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.attribution.head_maps import Rotation, Side, head_map, read_by
-from model.nn.config import GATED
+from model.nn.activations import GATED
 from model.nn.norms import NORMS, NormKind
 from model.nn.positions import RotaryPairs, pair_angles
 from model.system.words import Words

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from model.capture.lineage import Node, TensorOrigin
-from model.nn.config import GATED, Stack
+from model.nn.activations import GATED
+from model.nn.config import Stack
 from model.nn.layers import ACTIVATIONS
 from model.nn.norms import NORMS, NormKind
 from model.nn.places import Place

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from model.nn.config import Activation, Stack, TransformerConfig
+from model.nn.activations import ACTIVATION_LAWS
+from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place, TokenPart
 from model.nn.positions import RotaryPairs
 from model.nn.stages import SCORE_STAGES
@@ -167,7 +168,9 @@ def _stacks(config: TransformerConfig) -> tuple[Stack, ...]:
 def _imports(config: TransformerConfig) -> Iterator[CodeLine]:
     yield CodeLine("import torch")
     if config.d_mlp:
-        yield CodeLine(f"from torch.nn.functional import {ACTIVATION[config.activation][0]}")
+        yield CodeLine(
+            f"from torch.nn.functional import {ACTIVATION_LAWS[config.activation].called}"
+        )
 
 
 def _sinusoids(config: TransformerConfig) -> Iterator[CodeLine]:
@@ -266,18 +269,6 @@ def _logits(plan: ListingPlan) -> str:
     return f'x @ w["{logits_table(plan.names)}.weight"].T{bias}'
 
 
-ACTIVATION: Mapping[Activation, tuple[str, str]] = {  # what is imported, and how it is called
-    "relu": ("relu", "relu({})"),
-    "relu2": ("relu", "relu({}) ** 2"),
-    "gelu": ("gelu", "gelu({})"),
-    "gelu_tanh": ("gelu", 'gelu({}, approximate="tanh")'),
-    "silu": ("silu", "silu({})"),
-    "swiglu": ("silu", "silu({})"),
-    "geglu": ("gelu", "gelu({})"),
-    "geglu_tanh": ("gelu", 'gelu({}, approximate="tanh")'),
-}
-
-
 def norm(plan: ListingPlan) -> Iterator[CodeLine]:
     """The function `norm`, as the model has it."""
     config, line = plan.config, inside("norm")
@@ -292,7 +283,7 @@ def norm(plan: ListingPlan) -> Iterator[CodeLine]:
 def feed_forward(plan: ListingPlan) -> Iterator[CodeLine]:
     """The function `feed_forward`, with the model's own activation and its gate if it has one."""
     config, line = plan.config, inside("feed_forward")
-    within, activated = "feed_forward.", ACTIVATION[config.activation][1]
+    within, activated = "feed_forward.", ACTIVATION_LAWS[config.activation].code
     yield CodeLine("def feed_forward(x, w):", None, "feed_forward")
     yield line('"""Each token\'s vector goes through two linear maps by itself."""')
     if config.is_gated:

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from model.analysis.attribution.modules import is_map
 from model.hub.attention import Attended, witnessed
-from model.nn.config import GATED, Activation, Shape, Stack
+from model.nn.activations import GATED, Activation
+from model.nn.config import Shape, Stack
 from model.nn.layers import ACTIVATIONS
 from model.nn.norms import NormPlace
 from model.nn.places import Place

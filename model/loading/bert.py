@@ -11,7 +11,8 @@ from torch import Tensor
 from model.download.entries import ENTRIES, OWN_BERT
 from model.download.hub_folder import read_json
 from model.download.wheel import cache_folder
-from model.nn.config import Activation, TransformerConfig
+from model.nn.activations import Activation
+from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.run.tokenizers import WordPieces
 from model.system.files import NotReadError, file_hash

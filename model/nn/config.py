@@ -5,18 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
+from model.nn.activations import GATED, Activation
 from model.nn.norms import NORM_PLACES, NORMS, NormKind, NormLaw, NormPlace
 from model.nn.positions import POSITIONS, Learned, PositionKind, PositionLaw, RotaryPairs
 
 Shape = Literal["decoder", "encoder", "encoder-decoder"]
 Stack = Literal["encoder", "decoder"]
-Activation = Literal["relu", "relu2", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
 ProvenPart = Literal[  # of a model, proven by itself when the model is loaded
     "stream", "embedding", "norms", "feed_forward", "output", "logits", "unembedding",
     "logit_parts", "positions", "sizes",
 ]  # fmt: skip
 Reasons = Mapping[ProvenPart, str]  # why parts are not proven, as clauses: "its layers …"
-GATED: frozenset[Activation] = frozenset({"swiglu", "geglu", "geglu_tanh"})
 
 
 @dataclass(frozen=True)

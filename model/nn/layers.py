@@ -5,14 +5,15 @@ Axes: B batch, T tokens, C width of the model, M width of the feed-forward's hid
 
 import math
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from model.nn.activations import ACTIVATION_LAWS, GATED, Activation
 from model.nn.attention import MultiHeadAttention
-from model.nn.config import GATED, Activation, Stack, TransformerConfig
+from model.nn.config import Stack, TransformerConfig
 from model.nn.norms import NORMS
 from model.nn.places import Place
 from model.nn.recorder import FeedForwardTensors, NormTensors, TableRows, current
@@ -132,14 +133,7 @@ class Embedding(nn.Module):
 
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "relu2": lambda x: F.relu(x).square(),
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "silu": F.silu,
-    "swiglu": F.silu,
-    "geglu": F.gelu,
-    "geglu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    name: partial(law.compute, F) for name, law in ACTIVATION_LAWS.items()
 }
 
 

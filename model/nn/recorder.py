@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.nn.config import Activation, Stack
+from model.nn.activations import Activation
+from model.nn.config import Stack
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.key_value_cache import KeyValueCache
 from model.nn.norms import NormKind

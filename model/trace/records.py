@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from model.nn.config import AS_IN_GPT2, Activation, Projection, Stack
+from model.nn.activations import Activation
+from model.nn.config import AS_IN_GPT2, Projection, Stack
 from model.nn.intervention import WeightSet
 from model.nn.norms import NORMS, NormKind, NormLaw
 from model.nn.places import Kind, Place

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from model.arithmetic import Array64, activations, attention, normalization
+from model.arithmetic import Array64, attention, normalization
+from model.nn import activations
 
 _DECIMALS = 4  # zeros at the end are left out, so a result has at least so many
 _BETWEEN = re.compile(r"=|(?<!\\)[:,]|\\quad|\\to\b|\\text\{[^{}]*\}")

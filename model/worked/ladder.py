@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.arithmetic import activations, attention, learning, sizes
+from model.arithmetic import attention, feed_forward, learning, sizes
 from model.system.words import Words
 from model.worked import latex
 from model.worked.example import (
@@ -126,10 +126,10 @@ def ladder_causal_dropout(
     formula = r"u_{ij} \sim \mathrm{uniform}(0, 1)"
     sheet.step("Random numbers drawn", formula, draws, TOKENS, TOKENS)
     sheet.numbers(r"\text{seed } @", str(seed))
-    keep, formula = activations.kept(draws, rate), r"k_{ij} = 1\ \text{where } u_{ij} \ge p"
+    keep, formula = feed_forward.kept(draws, rate), r"k_{ij} = 1\ \text{where } u_{ij} \ge p"
     sheet.step("Kept by dropout", formula, keep, TOKENS, TOKENS)
     sheet.numbers("p = @", rate)
-    after = activations.dropped(weights, keep, rate)
+    after = feed_forward.dropped(weights, keep, rate)
     title, formula = "Weights in training", r"\frac{k_{ij}\, a_{ij}}{1 - p}"
     sheet.step(title, formula, after, TOKENS, TOKENS, quantity="weight", blocked=allowed == 0)
     sheet.numbers(r"\frac{@}{1 - @} = @", keep[2] * weights[2], rate, after[2])

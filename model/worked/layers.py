@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from model.arithmetic import activations, learning, normalization, sizes
+from model.arithmetic import feed_forward, learning, normalization, sizes
+from model.nn import activations
 from model.system.words import Words
 from model.worked import latex
 from model.worked.example import (
@@ -270,7 +271,7 @@ def gelu(sheet: Sheet, points: Array64) -> None:
 def gelu_minimum(sheet: Sheet, low: float, high: float) -> None:
     if low >= high:
         raise ValueError(f"The interval must rise: {high:g} is not above {low:g}.")
-    lowest = activations.zero_of(activations.gelu_slope, low, high)
+    lowest = feed_forward.zero_of(activations.gelu_slope, low, high)
     around = np.array([low, lowest, high])
     slopes = activations.gelu_slope(around)
     title = say("slope_ends_minimum")
@@ -321,7 +322,7 @@ def swiglu(sheet: Sheet, x: Array64, gate: Array64, up: Array64) -> None:
     sheet.numbers(r"\frac{@}{1 + e^{@}} = @", opening[0], -opening[0], opened[0])
     content = sheet.step("Content", r"x\, W_{\text{up}}", x @ up, "hidden")
     sheet.numbers(r"@\,W_{\text{up}} = @", x, content)
-    result = activations.swiglu(x, gate, up)
+    result = feed_forward.swiglu(x, gate, up)
     formula = r"\mathrm{silu}(x W_{\text{gate}}) \odot (x W_{\text{up}})"
     sheet.step("SwiGLU", formula, result, "hidden", quantity="output")
     sheet.numbers(r"@ \cdot @ = @", opened[0], content[0], result[0])
@@ -362,7 +363,7 @@ def feed_forward_position_wise(sheet: Sheet, x: Array64, first: Array64, second:
     output, formula = active @ second, r"\mathrm{GELU}(x\, W_1)\, W_2"
     sheet.step("Back from 4d to d", formula, output, "token", "dim", quantity="output")
     sheet.numbers(r"\text{token 0: } @", output[0])
-    alone = np.stack([activations.feed_forward(row, first, second, activations.gelu) for row in x])
+    alone = np.stack([feed_forward.feed_forward(row, first, second, activations.gelu) for row in x])
     title = say("tokens_once_minus")
     sheet.difference(output, alone, title, "token", "dim")
     sheet.remark(say("position_wise_token"))
@@ -411,10 +412,10 @@ def dropout_by_hand(sheet: Sheet, values: Array64, rate: float, seed: int) -> No
     draws = np.random.default_rng(seed).random(len(values))
     sheet.step("Random numbers drawn", r"u_i \sim \mathrm{uniform}(0, 1)", draws, "value")
     sheet.numbers(r"\text{seed } @", str(seed))
-    keep, formula = activations.kept(draws, rate), r"k_i = 1\ \text{where } u_i \ge p"
+    keep, formula = feed_forward.kept(draws, rate), r"k_i = 1\ \text{where } u_i \ge p"
     sheet.step("Kept", formula, keep, "value")
     sheet.numbers(r"p = @:\ @\ \text{of}\ @", rate, keep.sum(), len(keep))
-    after, formula = activations.dropped(values, keep, rate), r"\frac{k_i\, x_i}{1 - p}"
+    after, formula = feed_forward.dropped(values, keep, rate), r"\frac{k_i\, x_i}{1 - p}"
     sheet.step("In training", formula, after, "value", quantity="output")
     sheet.numbers(r"\frac{@}{1 - @} = @", values[0], rate, values[0] / (1 - rate))
     sheet.remark(say("kept_values_divided"))
@@ -440,7 +441,7 @@ def dropout_on_weights(sheet: Sheet, weights: Array64, rate: float, seed: int) -
     formula = r"u_{ij} \sim \mathrm{uniform}(0, 1)"
     sheet.step("Random numbers drawn", formula, draws, _WORDS, _WORDS)
     sheet.numbers(r"\text{seed } @", str(seed))
-    after = activations.dropped(weights, activations.kept(draws, rate), rate)
+    after = feed_forward.dropped(weights, feed_forward.kept(draws, rate), rate)
     title, formula = "Weights in training", r"\frac{k_{ij}\, a_{ij}}{1 - p}"
     sheet.step(title, formula, after, _WORDS, _WORDS, quantity="weight")
     sheet.numbers(r"\text{The: } @", after[0])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.arithmetic import activations, attention, learning, normalization, sizes
+from model.arithmetic import attention, feed_forward, learning, normalization, sizes
 from model.nn.config import TransformerConfig
 from model.system.words import Words
 from model.worked import latex
@@ -141,7 +141,7 @@ def _feed_forward(
     tokens: tuple[str, ...],
     title: str,
 ) -> Array64:
-    result = activations.feed_forward(stream, first, second)
+    result = feed_forward.feed_forward(stream, first, second)
     sheet.step(title, r"\mathrm{ReLU}(x\, W_1)\, W_2", result, tokens, "dim")
     sheet.numbers(r"\text{@: } @", tokens[0], result[0])
     return result

@@ -28,7 +28,8 @@ from viz.notation.theme import (
 from viz.notation.words import sentences_of
 
 if TYPE_CHECKING:
-    from model.analysis.stream.feed_forward import ActivationCurve, Function, Histogram
+    from model.analysis.stream.feed_forward import Histogram
+    from model.nn.activations import ActivationLaw, Function
 
 say = sentences_of("figures.curves")
 
@@ -435,7 +436,7 @@ def _logarithmic(traces: Sequence[go.Scatter], unit: str, **lengths: object) -> 
     return chart(traces, across, up, height=360)
 
 
-def points_on_the_curve(curve: "ActivationCurve", points: Mapping[str, float]) -> go.Figure:
+def points_on_the_curve(curve: "ActivationLaw", points: Mapping[str, float]) -> go.Figure:
     """The curve beside the line that changes nothing, and on it some named values."""
     x = list(points.values())
     ends = np.linspace(min(-4.0, *x) - 0.5, max(4.0, *x) + 0.5, 401)
@@ -461,7 +462,7 @@ def points_on_the_curve(curve: "ActivationCurve", points: Mapping[str, float]) -
     return chart([*drawn, named], across, after, height=250)
 
 
-def curve_over_values(curve: "ActivationCurve", met: "Histogram") -> go.Figure:
+def curve_over_values(curve: "ActivationLaw", met: "Histogram") -> go.Figure:
     """The curve and its slope as lines, in front of a histogram of the values that reached it in a layer."""
     points = np.linspace(met.edges[0], met.edges[-1], 401)
     bars = go.Bar(

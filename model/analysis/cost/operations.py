@@ -14,6 +14,7 @@ from typing import Literal
 
 from model.analysis.stream.stream import sub_layers
 from model.arithmetic.sizes import SOFTMAX
+from model.nn.activations import ACTIVATION_LAWS
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Kind, Place
 from model.nn.stages import SCORE_STAGES, SINKS
@@ -81,16 +82,6 @@ _OF_VALUES = (  # as _BY_HEAD, _SPLIT and _FLAT
 )
 _NORM, _SWAPPED = say("norm_token"), say("token_head_swapped")
 _CUT = say("heads_axis_cut_into")
-_ACTIVATIONS = {
-    "relu": "max(0, h)",
-    "relu2": "max(0, h)²",
-    "gelu": "GELU(h)",
-    "gelu_tanh": "GELU(h), by tanh",
-    "silu": "SiLU(h)",
-    "swiglu": "SiLU(gate) · h",
-    "geglu": "GELU(gate) · h",
-    "geglu_tanh": say("gelu_gate_tanh_h"),
-}
 
 
 class _Stack:
@@ -284,7 +275,7 @@ class _Stack:
         gate = f", x·W_g{inner and ' + b_g'}" if config.is_gated else ""
         made = partial(self._made, "feed_forward", part="feed-forward", times=layers)
         yield made("Hidden layer", f"x·W₁{inner}{gate}", _HIDDEN, new=maps, each=2 * config.d_model)
-        yield made("Activation", _ACTIVATIONS[config.activation], _HIDDEN)
+        yield made("Activation", ACTIVATION_LAWS[config.activation].words, _HIDDEN)
         yield made(say("back_width_3"), f"h·W₂{outer}", _WIDE, each=2 * config.d_mlp)
 
 

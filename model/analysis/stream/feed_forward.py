@@ -1,17 +1,15 @@
 """Feed-forward layers: activation curves, neurons, and dropout at each of its places."""
 
 import copy
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.analysis.stream.stream import Contribution, contributions, lengths
-from model.arithmetic import activations
-from model.nn.config import GATED, Activation, TransformerConfig
+from model.nn.activations import ACTIVATION_LAWS, GATED, Activation
+from model.nn.config import TransformerConfig
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
 from model.system.elsewhere import asked
@@ -30,62 +28,11 @@ if TYPE_CHECKING:
 say = Words("analysis.stream_feed_forward")
 
 
-Function = Callable[[Wide], Wide]
-
-
-@dataclass(frozen=True)
-class ActivationCurve:
-    """One activation: its title, its formula as LaTeX, its value and its slope at points x."""
-
-    title: str
-    latex: str
-    value: Function
-    slope: Function
-
-
-_RELU = ActivationCurve(
-    "ReLU", r"\mathrm{ReLU}(x) = \max(0, x)", activations.relu, activations.relu_slope
-)
-_RELU2 = ActivationCurve(
-    "Squared ReLU",
-    r"\mathrm{ReLU}^2(x) = \max(0, x)^2",
-    activations.relu2,
-    activations.relu2_slope,
-)
-_GELU = ActivationCurve(
-    "GELU", r"\mathrm{GELU}(x) = x \cdot \Phi(x)", activations.gelu, activations.gelu_slope
-)
-_GELU_TANH = ActivationCurve(
-    "GELU by tanh",
-    r"\tfrac12 x \left(1 + \tanh\!\left(\sqrt{\tfrac{2}{\pi}}\,(x + 0.044715\,x^3)\right)\right)",
-    activations.gelu_tanh,
-    activations.gelu_tanh_slope,
-)
-_SILU = ActivationCurve(
-    "SiLU",
-    r"\mathrm{SiLU}(x) = \frac{x}{1 + e^{-x}}",
-    activations.silu,
-    activations.silu_slope,
-)
-CURVES: Mapping[Activation, ActivationCurve] = MappingProxyType(
-    {
-        "gelu": _GELU,
-        "gelu_tanh": _GELU_TANH,
-        "relu": _RELU,
-        "relu2": _RELU2,
-        "silu": _SILU,
-        "swiglu": replace(_SILU, title=say("silu_gate_swiglu")),
-        "geglu": replace(_GELU, title=say("gelu_gate_geglu")),
-        "geglu_tanh": replace(_GELU_TANH, title=say("gelu_tanh_gate_geglu")),
-    }
-)
-
-
 def bends(activation: Activation, before: Array) -> Wide:
     """How much an activation f bends each value x: the smaller of |f(x)| and |x − f(x)|. It is 0 where f
     lets nothing of x through, and where it lets x through as it is."""
     x = before.astype(np.float64)
-    after = CURVES[activation].value(x)
+    after = ACTIVATION_LAWS[activation].value(x)
     return np.minimum(np.abs(after), np.abs(x - after))
 
 
@@ -99,14 +46,10 @@ def activation_check(activation: Activation, before: Array, hidden: Array) -> fl
     import torch  # for its error function; torch takes seconds to import: pages are drawn first
 
     x = torch.tensor(before, dtype=torch.float64)
-    cubic = (2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)
-    expected = {
-        "relu": lambda: x.clamp(min=0),
-        "relu2": lambda: x.clamp(min=0) ** 2,
-        "gelu": lambda: x * torch.special.ndtr(x),
-        "gelu_tanh": lambda: 0.5 * x * (1 + cubic.tanh()),
-        "silu": lambda: x * x.sigmoid(),
-    }[activation]()
+    if activation == "gelu":
+        expected = x * torch.special.ndtr(x)
+    else:
+        expected = torch.tensor(ACTIVATION_LAWS[activation].value(x.numpy()))
     return float((expected - torch.tensor(hidden)).abs().max())
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from model.analysis.stream.feed_forward import CURVES, histogram
+from model.analysis.stream.feed_forward import histogram
+from model.nn.activations import ACTIVATION_LAWS
 from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.cells import CROSSED, after_dropout
 from viz.figures.curves import (
@@ -89,9 +90,12 @@ def heat(figure: go.Figure) -> go.Heatmap:
 def test_the_bars_behind_the_curve_are_shares_of_all_values() -> None:
     values = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
     met = histogram(values)
-    figure = curve_over_values(CURVES["gelu"], met)
+    figure = curve_over_values(ACTIVATION_LAWS["gelu"], met)
     assert np.sum(named(figure, "values").y) == pytest.approx(100 * met.shares.sum())
-    for name, function in (("GELU", CURVES["gelu"].value), ("its slope", CURVES["gelu"].slope)):
+    for name, function in (
+        ("GELU", ACTIVATION_LAWS["gelu"].value),
+        ("its slope", ACTIVATION_LAWS["gelu"].slope),
+    ):
         drawn = named(figure, name)
         np.testing.assert_allclose(drawn.y, function(np.array(drawn.x)))
     assert f"{met.outside:,} of {met.total:,}" in figure.layout.xaxis.title.text

@@ -1,6 +1,7 @@
 """The LaTeX of the feed-forward layer, the residual stream and dropout. Pure."""
 
-from model.nn.config import GATED, Activation, TransformerConfig
+from model.nn.activations import ACTIVATION_LAWS, GATED, Activation
+from model.nn.config import TransformerConfig
 from model.nn.norms import NORM_PLACES
 from model.worked.equality import settled
 from model.worked.latex import number
@@ -18,16 +19,6 @@ DROPOUT = (
     r"x_i \leftarrow \begin{cases} 0 & \text{with probability } p \\"
     r" \dfrac{x_i}{1-p} & \text{otherwise} \end{cases}"
 )
-_NAMES: dict[Activation, str] = {
-    "gelu": r"\mathrm{GELU}",
-    "gelu_tanh": r"\mathrm{GELU}_{\tanh}",
-    "relu": r"\mathrm{ReLU}",
-    "relu2": r"\mathrm{ReLU}^2",
-    "silu": r"\mathrm{SiLU}",
-    "swiglu": r"\mathrm{SiLU}",
-    "geglu": r"\mathrm{GELU}",
-    "geglu_tanh": r"\mathrm{GELU}_{\tanh}",
-}
 
 
 def feed_forward(config: TransformerConfig) -> str:
@@ -37,11 +28,11 @@ def feed_forward(config: TransformerConfig) -> str:
         for bias in ("b_g", "b_1", "b_2"):
             formula = formula.replace(f" + {bias}", "")
         formula = formula.replace("(x W_1)", r"x W_1") if config.is_gated else formula
-    return formula.replace("f(", f"{_NAMES[config.activation]}(")
+    return formula.replace("f(", f"{ACTIVATION_LAWS[config.activation].symbol}(")
 
 
 def activation_in_numbers(activation: Activation, before: float, hidden: float) -> str:
-    name = _NAMES[activation]
+    name = ACTIVATION_LAWS[activation].symbol
     if activation in GATED:
         return rf"{name}({number(before)}) \cdot u = {number(hidden)}"
     return settled(rf"{name}({number(before)}) = {number(hidden)}")

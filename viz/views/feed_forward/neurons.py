@@ -8,7 +8,6 @@ import numpy as np
 import streamlit as st
 
 from model.analysis.stream.feed_forward import (
-    CURVES,
     activation_check,
     bends,
     flat_share,
@@ -16,7 +15,7 @@ from model.analysis.stream.feed_forward import (
     neuron_statistics,
     strongest,
 )
-from model.nn.config import Activation
+from model.nn.activations import ACTIVATION_LAWS, Activation
 from model.nn.places import Place
 from model.trace.records import ExpertsRecord, FeedForwardRecord
 from model.trace.unproven import NotShownError
@@ -99,7 +98,7 @@ def neurons(look: Look) -> Panel:
         equation = formulas.activation_in_numbers(config.activation, before, hidden)
         in_numbers += [f"Neuron {neuron}, {words}", Formula(equation)]
     points = {f"neuron {neuron}": before for neuron, before, _ in shown}
-    curve = points_on_the_curve(CURVES[config.activation], points)
+    curve = points_on_the_curve(ACTIVATION_LAWS[config.activation], points)
     rule = say("strongest_neurons", listed=len(listed), count=count)
     picture = token_rows(
         values,
@@ -167,7 +166,7 @@ def _gated(check: Check | None) -> list[Part]:
 def on_the_curve(look: Look) -> Panel:
     """The model's own activation over the values it met in this sentence."""
     record, activation = choose_neurons(look), look.model.config.activation
-    curve, met = CURVES[activation], histogram(record.before)
+    curve, met = ACTIVATION_LAWS[activation], histogram(record.before)
     check, statistics = _check(activation, record), neuron_statistics(record)
     return Panel(
         "feed-forward-curve",

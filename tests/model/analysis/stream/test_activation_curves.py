@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from model import Model, Trace
-from model.analysis.stream.feed_forward import CURVES, activation_check, bends, flat_share
-from model.nn.config import Activation
+from model.analysis.stream.feed_forward import activation_check, bends, flat_share
+from model.nn.activations import ACTIVATION_LAWS, Activation
 from model.nn.layers import ACTIVATIONS
 from tests.model.tiny import TINY, loaded
 
@@ -14,21 +14,25 @@ POINTS = np.concatenate([np.linspace(-8, 8, 161), [-20.0, 20.0]])
 
 
 def test_values_and_slopes_are_those_of_pytorch_and_its_autograd(subtests: pytest.Subtests) -> None:
-    for name in CURVES:
+    for name in ACTIVATION_LAWS:
         with subtests.test(name=name):
             x = torch.tensor(POINTS, requires_grad=True)
             y = ACTIVATIONS[name](x)
             (slope,) = torch.autograd.grad(y.sum(), x)
-            np.testing.assert_allclose(CURVES[name].value(POINTS), y.detach().numpy(), atol=1e-9)
-            np.testing.assert_allclose(CURVES[name].slope(POINTS), slope.numpy(), atol=1e-9)
+            np.testing.assert_allclose(
+                ACTIVATION_LAWS[name].value(POINTS), y.detach().numpy(), atol=1e-9
+            )
+            np.testing.assert_allclose(
+                ACTIVATION_LAWS[name].slope(POINTS), slope.numpy(), atol=1e-9
+            )
 
 
 def test_every_activation_that_a_model_may_have_has_its_curve() -> None:
-    assert set(CURVES) == set(ACTIVATIONS)
+    assert set(ACTIVATION_LAWS) == set(ACTIVATIONS)
 
 
 def test_gelu_is_lowest_where_its_slope_is_zero() -> None:
-    gelu, at = CURVES["gelu"], np.array([-0.7518])
+    gelu, at = ACTIVATION_LAWS["gelu"], np.array([-0.7518])
     assert abs(gelu.slope(at)[0]) < 1e-4
     assert gelu.value(at)[0] == pytest.approx(-0.17, abs=5e-4)
     assert gelu.value(POINTS).min() >= gelu.value(at)[0] - 1e-6
@@ -70,7 +74,7 @@ def test_a_gated_layer_is_not_checked_by_the_activation_alone(model: Model, trac
 
 def test_the_flat_share_counts_every_value_whose_slope_is_near_zero() -> None:
     x = np.linspace(-6, 6, 4001, dtype=np.float32)
-    for name, curve in CURVES.items():
+    for name, curve in ACTIVATION_LAWS.items():
         expected = (np.abs(curve.slope(x.astype(np.float64))) < 0.05).mean()
         assert flat_share(name, x) == pytest.approx(expected, abs=1e-3)
     assert flat_share("relu", np.array([-1.0, -2.0, 3.0, 0.5], np.float32)) == 0.5
