@@ -10,72 +10,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 Activation = Literal["relu", "relu2", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"]
-Floats = NDArray[np.float64]
-Function = Callable[[Floats], Floats]
+Points = NDArray[np.float64]
+Function = Callable[[Points], Points]
 _TANH_FACTOR = math.sqrt(2.0 / math.pi)
 _TANH_CUBE = 0.044715
 
 
-def normal_share(points: Floats) -> Floats:
+def normal_share(points: Points) -> Points:
     """Φ(x): the share of a standard normal distribution below x."""
     shares = [0.5 * (1.0 + math.erf(x / math.sqrt(2.0))) for x in np.ravel(points)]
     return np.array(shares, dtype=np.float64).reshape(np.shape(points))
 
 
-def relu(points: Floats) -> Floats:
+def relu(points: Points) -> Points:
     """x above 0, and 0 below."""
     return np.maximum(points, 0.0)
 
 
-def relu_slope(points: Floats) -> Floats:
+def relu_slope(points: Points) -> Points:
     """1 above 0 and 0 below; at 0 itself 0, as PyTorch takes it."""
     return np.asarray(points > 0, dtype=np.float64)
 
 
-def relu2(points: Floats) -> Floats:
+def relu2(points: Points) -> Points:
     """x² above 0, and 0 below. Source: So et al. 2021, "Primer"."""
     return relu(points) ** 2
 
 
-def relu2_slope(points: Floats) -> Floats:
+def relu2_slope(points: Points) -> Points:
     """2x above 0 and 0 below."""
     return 2.0 * relu(points)
 
 
-def gelu(points: Floats) -> Floats:
+def gelu(points: Points) -> Points:
     """x · Φ(x). Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units"."""
     return points * normal_share(points)
 
 
-def gelu_slope(points: Floats) -> Floats:
+def gelu_slope(points: Points) -> Points:
     """Φ(x) + x · φ(x), with φ the standard normal density."""
     density = np.exp(-0.5 * points**2) / math.sqrt(2.0 * math.pi)
     return normal_share(points) + points * density
 
 
-def gelu_tanh(points: Floats) -> Floats:
+def gelu_tanh(points: Points) -> Points:
     """½x(1 + tanh(√(2/π)(x + 0.044715x³))): the approximation GPT-2 was trained with."""
     return 0.5 * points * (1.0 + np.tanh(_TANH_FACTOR * (points + _TANH_CUBE * points**3)))
 
 
-def gelu_tanh_slope(points: Floats) -> Floats:
+def gelu_tanh_slope(points: Points) -> Points:
     """The derivative of `gelu_tanh`."""
     bend = np.tanh(_TANH_FACTOR * (points + _TANH_CUBE * points**3))
     inner = _TANH_FACTOR * (1.0 + 3.0 * _TANH_CUBE * points**2)
     return np.asarray(0.5 * (1.0 + bend) + 0.5 * points * (1.0 - bend**2) * inner)
 
 
-def sigmoid(points: Floats) -> Floats:
+def sigmoid(points: Points) -> Points:
     """1 / (1 + e^−x), which does not overflow."""
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * points)))
 
 
-def silu(points: Floats) -> Floats:
+def silu(points: Points) -> Points:
     """x · sigmoid(x), the gate of SwiGLU."""
     return points * sigmoid(points)
 
 
-def silu_slope(points: Floats) -> Floats:
+def silu_slope(points: Points) -> Points:
     """s + x·s·(1 − s), with s the sigmoid of x."""
     share = sigmoid(points)
     return share + points * share * (1.0 - share)

@@ -5,13 +5,13 @@ Axes: B batch, T tokens, C width of the model, M width of the feed-forward's hid
 
 import math
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import reduce
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.nn.activations import ACTIVATION_LAWS, GATED, Activation
+from model.nn.activations import ACTIVATION_LAWS, GATED, Activation, ActivationLaw
 from model.nn.attention import MultiHeadAttention
 from model.nn.config import Stack, TransformerConfig
 from model.nn.norms import NORMS
@@ -132,8 +132,12 @@ class Embedding(nn.Module):
         return angles if current().intervention.positions else torch.zeros_like(angles)
 
 
+def _by_torch(law: ActivationLaw) -> Callable[[Tensor], Tensor]:
+    return lambda x: law.compute(F, x)
+
+
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    name: partial(law.compute, F) for name, law in ACTIVATION_LAWS.items()
+    name: _by_torch(law) for name, law in ACTIVATION_LAWS.items()
 }
 
 
