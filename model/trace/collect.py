@@ -301,7 +301,6 @@ def attention_record(
     """One sub-layer's tensors as a record of plain arrays.
 
     Args:
-        tensors: of one text.
         ablated: numbers of the heads whose output is zero.
         projection: of the model. Cross-attention is never rotary: its queries and keys stand in two texts.
         weights_set: by hand, in this sub-layer.
@@ -562,9 +561,7 @@ def trace_of(
         model, text: as the trace names them.
         target_tokens: of the second text; () where there is one alone.
         angles: (token, pair), in radians; None: nothing is rotary.
-        prediction: None for an encoder without a head.
         device, precision: that the pass ran on and in.
-        vocabulary: None where there is no prediction.
         arrays: those of this pass that were made before.
     """
     intervention, projection = recorder.intervention, config.projection
