@@ -91,7 +91,6 @@ class Graph:
         """An operation with what it read, of no tensor yet.
 
         Args:
-            name: of the operation, as its product is looked up.
             given, named: its arguments; tensors among them become nodes.
         """
         arguments = tuple(self._nodes_for(one) for one in given)

@@ -213,7 +213,8 @@ def hub_attention(
     Args:
         module: that calls it; its places tell where in the model it stands.
         query, key, value: (B, H, T, D); keys and values may have fewer heads.
-        attention_mask: of bools, True = may look, or of numbers that are added; None: see `is_causal`.
+        attention_mask: of bools, True = may look, or of numbers: very negative ones hide, the others are
+            added. None: see `is_causal`.
         scaling: the factor on the scores; None: 1/√D.
         is_causal: whether the future is hidden where there is no mask; None: as the module says.
         softcap: scores become softcap · tanh(score / softcap).

@@ -65,7 +65,7 @@ def halve(model: Model, candidate: Candidate, exact: Reference, precision: Preci
     """Gives the weights of a hub model half precision, where it is now.
 
     Args:
-        model, candidate: before and after it was proven; both have the same weights.
+        candidate: the model before it was proven, with the same weights in memory.
         exact: the library's eager attention in float32.
 
     Raises ValueError as `check_rounding` does.

@@ -68,7 +68,7 @@ def prefix_scores(
     """The prefix matching of every head (Olsson et al. 2022), in the mean over lists of one length.
 
     Args:
-        repeats: how the lists are made.
+        repeats: the lists, of which the numbers of their words are read.
         passages: those that are passed.
         ablated: heads that are left out of the passes; their own weights are scored all the same.
     """

@@ -44,7 +44,7 @@ class Pairs:
         """The pairs of one window, on the CPU.
 
         Args:
-            cross: whether queries and keys stand in two texts: then none are the same.
+            cross: whether queries and keys stand in two texts: then no token has come before.
         """
         classes = (_one_hot(token_classes(queries)).T, _one_hot(token_classes(keys)))
         texts = [np.array([token.text for token in tokens]) for tokens in (queries, keys)]

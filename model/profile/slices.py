@@ -97,7 +97,7 @@ def window_by_window(
 
     Args:
         texts: of the windows; they are numbered from 0.
-        about: of which the size of a window is read.
+        about: what is profiled; it comes back with the window that was done.
         turn: makes a context in which one is computed.
     """
     profiled = Profiled.of(model)

@@ -140,7 +140,7 @@ class FairQueue:
         """Joins the queue; the ticket is for `turn`.
 
         Args:
-            visitor: all without one are one visitor, None.
+            visitor: None: takes turns as one visitor with the others of None; the bound counts each alone.
             however_long: the bound does not count.
             after: it counts as if it came so many turns later.
             work: of the turn, in a unit of all turns' own; inf where it is not known.

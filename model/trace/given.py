@@ -94,7 +94,7 @@ def attention_given(
             hide. None: nothing is hidden.
         bias: added to the scaled scores; None: nothing is.
         scale: the factor on the scores; None: 1/√d_k.
-        crosses: whether queries and keys stand in two texts; two lengths say so themselves.
+        crosses: whether queries and keys stand in two texts; two lengths say so, unless the mask looks back.
     """
     queries, keys, values = (_layers(one) for one in (query, key, value))
     count = len(queries)
