@@ -109,7 +109,7 @@ def of_scores(
 
     Args:
         runs: the sub-layer of each run.
-        pairs: queries and keys with how far they lie apart; those of them that were compared.
+        pairs: the queries and keys of both runs, where both have them.
         epsilon: the share by which a number is rounded.
     """
     one = runs[0]
