@@ -152,7 +152,8 @@ def _entry(one: PublicName) -> Iterator[str]:
 def _member(name: str, member: object) -> str:
     """A method or a property, as an item of a list."""
     called = getattr(member, "__func__", member)  # of a class method
-    parameters = _signature(called, width=None) if inspect.isroutine(called) else ""
+    is_method = inspect.isroutine(called) and not isinstance(called, cached_property)
+    parameters = _signature(called, width=None) if is_method else ""
     item = f"- `.{name}{parameters}`: {_prose(member)}"
     return textwrap.indent(item, "  ")[2:]
 

@@ -73,7 +73,12 @@ def of_map(vectors: Array, read: float, terms: int, epsilon: float) -> Wide:
 
 
 def of_heads(vectors: Array, read: float, terms: int, epsilon: float) -> Wide:
-    """`of_map` for (head, token, width); a rotary angle is rounded by a share of itself."""
+    """`of_map` for vectors of heads; a rotary angle is rounded by a share of itself.
+
+    Args:
+        vectors: (head, token, width).
+        read, terms, epsilon: as in `of_map`.
+    """
     flat = side_by_side(vectors)
     angles = 2 * SINGLE * np.arange(len(flat))[:, None]
     sizes = np.sqrt(np.square(flat.astype(np.float64)).mean(-1, keepdims=True))
@@ -82,8 +87,13 @@ def of_heads(vectors: Array, read: float, terms: int, epsilon: float) -> Wide:
 
 
 def of_norm(first: NormRecord, second: NormRecord, moved: Wide, epsilon: float) -> Wide:
-    """(token, d_model): of what a norm makes, to the first order. moved: how far its input lies apart by
-    rounding, (token, d_model)."""
+    """(token, d_model): of what a norm makes, to the first order.
+
+    Args:
+        first, second: the norm of each run.
+        moved: how far its input lies apart by rounding, (token, d_model).
+        epsilon: the share by which a number is rounded.
+    """
     inverse, own = first.inverse_deviation[:, None], np.abs(first.normalized)
     spread = np.abs(second.input - second.mean[:, None]).max(-1) * second.inverse_deviation
     share = ROUNDINGS * epsilon + np.sqrt(first.input.shape[1]) * SINGLE
@@ -95,7 +105,13 @@ def of_norm(first: NormRecord, second: NormRecord, moved: Wide, epsilon: float) 
 def of_scores(
     runs: tuple[Attention, Attention], head: int, pairs: VectorPairs, epsilon: float
 ) -> Wide:
-    """(query,): of scaled scores, by rounding of their own and of queries and keys."""
+    """(query,): of scaled scores, by rounding of their own and of queries and keys.
+
+    Args:
+        runs: the sub-layer of each run.
+        pairs: the queries and keys of both runs, where both have them.
+        epsilon: the share by which a number is rounded.
+    """
     one = runs[0]
     queries, keys = one.sizes[1:]
     room = np.zeros(queries)

@@ -104,7 +104,12 @@ def attend(
     mask_value: float = HIDDEN,
     scale: float | None = None,
 ) -> AttentionSteps:
-    """Scaled dot-product attention, softmax(QKᵀ·scale)V; without `scale` it is 1/√d_k.
+    """Scaled dot-product attention, softmax(QKᵀ·scale)V.
+
+    Args:
+        allowed: 1 where a query may look, 0 elsewhere; None: every query looks at every key.
+        mask_value: what stands for a scaled score that is hidden.
+        scale: the factor on the scores; None: 1/√d_k.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1.
     """

@@ -19,7 +19,13 @@ def feed_forward(
     second: Array64,
     activation: Callable[[Array64], Array64] = relu,
 ) -> Array64:
-    """Two linear maps with an activation between them, applied to each token on its own (no biases)."""
+    """Two linear maps with an activation between them, applied to each token on its own (no biases).
+
+    Args:
+        vectors: (token, width).
+        first: (width, hidden).
+        second: (hidden, width).
+    """
     return activation(vectors @ first) @ second
 
 

@@ -18,9 +18,11 @@ def cross_entropy(logits: Array64, target: Array64) -> float:
 
 
 def windows(ids: Array64, length: int, stride: int, offset: int = 0) -> Array64:
-    """Every window of `length` ids that is followed by another id, `stride` apart, (window, length).
+    """Every window of `length` ids that is followed by another id, (window, length).
 
-    With an offset of 1 the targets: the same windows, shifted by one.
+    Args:
+        stride: ids from the start of one window to that of the next.
+        offset: 1: the targets: the same windows, shifted by one.
     """
     starts = range(offset, len(ids) - length + offset, stride)
     return np.array([ids[start : start + length] for start in starts], dtype=np.float64)
@@ -33,7 +35,12 @@ def cosine(first: Array64, second: Array64) -> float:
 
 
 def stack_weights(seed: int, depth: int, width: int, gain: float) -> Array64:
-    """Random square matrices, (layer, width, width), with entries of variance gain² / width."""
+    """Random square matrices, (layer, width, width), normally distributed.
+
+    Args:
+        depth: how many.
+        gain: the entries have variance gain² / width.
+    """
     draws = np.random.default_rng(seed).standard_normal((depth, width, width))
     return draws * (gain / np.sqrt(width))
 

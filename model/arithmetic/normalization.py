@@ -19,9 +19,14 @@ def variance(values: Array64, axis: int = -1, *, unbiased: bool = False) -> Arra
 def normalized(
     values: Array64, axis: int = -1, *, epsilon: float = 1e-5, unbiased: bool = False
 ) -> Array64:
-    """(x − μ) / √(σ² + ε) along `axis`: -1 is layer norm (each row), 0 is batch norm (each column).
+    """(x − μ) / √(σ² + ε).
 
-    Source: Ba et al. 2016, "Layer Normalization"; the biased variance, as PyTorch and GPT-2 use it.
+    Args:
+        axis: -1: layer norm (each row); 0: batch norm (each column).
+        epsilon: ε, added to the variance.
+        unbiased: whether the squares are divided by one less than their number; PyTorch and GPT-2 do not.
+
+    Source: Ba et al. 2016, "Layer Normalization".
     """
     spread = np.sqrt(variance(values, axis, unbiased=unbiased) + epsilon)
     return np.asarray((values - mean(values, axis)) / spread)
@@ -33,7 +38,13 @@ def layer_norm(
     beta: Array64 | float = 0.0,
     epsilon: float = 1e-5,
 ) -> Array64:
-    """γ · x̂ + β, row by row."""
+    """γ · x̂ + β, row by row.
+
+    Args:
+        values: (…, width).
+        gamma, beta: (width,), or one number for all columns.
+        epsilon: ε, added to the variance.
+    """
     return gamma * normalized(values, -1, epsilon=epsilon) + beta
 
 

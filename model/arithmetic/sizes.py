@@ -34,7 +34,13 @@ def head_width(width: int, heads: int) -> int:
 
 
 def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[ShapeStep, ...]:
-    """The shape after every operation of multi-head attention, from the input to the output."""
+    """The shape after every operation of multi-head attention, from the input to the output.
+
+    Args:
+        batch: texts.
+        length: tokens of each.
+        width: d_model, which the heads share equally.
+    """
     d_k = head_width(width, heads)
     model = ("batch", "token", "d_model")
     split = ("batch", "token", "head", "d_k")
@@ -56,7 +62,13 @@ def shape_walk(batch: int, length: int, width: int, heads: int) -> tuple[ShapeSt
 
 
 def attention_costs(batch: int, length: int, width: int, heads: int) -> tuple[Cost, ...]:
-    """Numbers kept and operations of each stage; a multiplication and an addition are two operations."""
+    """Numbers kept and operations of each stage; a multiplication and an addition are two operations.
+
+    Args:
+        batch: texts.
+        length: tokens of each.
+        width: d_model, which the heads share equally.
+    """
     head_width(width, heads)
     tokens, table = batch * length, batch * heads * length * length
     mixing = 2 * batch * length * length * width

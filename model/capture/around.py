@@ -140,7 +140,11 @@ class Notes:
         return None
 
     def note_norm(self, module: nn.Module, read: Node, made: Node) -> None:
-        """A module's input and output, if it is a norm."""
+        """Keeps a module's input and output, if it is a norm: if its output is what the law of one gives.
+
+        Args:
+            read, made: its input and its output, with what gave them.
+        """
         before, after = self._vectors(read), self._vectors(made)
         if before is None or after is None or before.values.shape != after.values.shape:
             return

@@ -116,13 +116,13 @@ def capture(
     `scaled_dot_product_attention`, `nn.MultiheadAttention` and what is built of it, and softmax(QKᵀ)V
     written by hand. Each record is held against the module's own weights and output.
 
-    tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions.
-    target_tokens: those of the second text, where there is cross-attention. batch: which text of a batch
-    to record; where a module reads texts in parts, such as windows, which part, as `doubt` says.
-    intervention: what is changed in a second pass, which is then the one that is recorded; both read copies
-    of the inputs, so that a cache stays as it was (without an intervention it grows, as in any call). Changed
-    are `ablated` heads, and in calls of `scaled_dot_product_attention` also `mask` and `scale`; attention is
-    named as in the trace or by its module, and `only` restricts mask and scale to some.
+    Args:
+        tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions.
+        target_tokens: those of the second text, where there is cross-attention.
+        batch: which text of a batch; of a module that reads in parts, which part, as `doubt` says.
+        intervention: of a second pass, which is recorded; both read copies of the inputs, so a cache stays as
+            it was (else it grows). Changed are `ablated` heads, and in `scaled_dot_product_attention` also
+            `mask` and `scale`, within `only`; attention is named as in the trace or by its module.
 
     Warns (CaptureWarning) of attention that is not recorded. Raises ValueError where none is, and for what
     cannot be changed, and says why. An error of the module itself is raised as it is.
@@ -256,6 +256,12 @@ def logits_of(
 
     They are taken for logits only where each of the tokens has as many numbers as an embedding table of the
     module has rows, and a linear map of the pass made them: else None.
+
+    Args:
+        output: all that the module returned.
+        watch: of the pass.
+        tokens: how many the last stack reads.
+        batch: which text of a batch.
     """
     given = output[0] if isinstance(output, tuple | list) and output else output
     given = output.get("logits", given) if isinstance(output, Mapping) else given

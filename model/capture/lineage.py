@@ -86,7 +86,11 @@ class Node:
         return nodes_in((self.by.arguments, tuple(self.by.keywords.values())))
 
     def argument(self, position: int, name: str, default: Any = None) -> Any:
-        """An argument of the operation, given by position or by name."""
+        """An argument of the operation, given by position or by name.
+
+        Args:
+            default: where it was given in neither way.
+        """
         if position < len(self.by.arguments):
             return self.by.arguments[position]
         return self.by.keywords.get(name, default)
@@ -294,7 +298,13 @@ def arranged(tensor: Tensor, axes: Letters, wanted: Letters) -> Tensor:
 
 
 def as_vectors(tensor: Tensor, axes: Letters, rows: Letters, width: Letters) -> Tensor:
-    """(*rows, width): a tensor's numbers as vectors, whose axes become one."""
+    """(*rows, width): a tensor's numbers as vectors.
+
+    Args:
+        axes: a letter for each axis of the tensor.
+        rows: the axes that stay.
+        width: those that become one, in this order; (): an axis of one number is added.
+    """
     made = arranged(tensor, axes, (*rows, *width))
     return made.flatten(len(rows)) if width else made.unsqueeze(-1)
 

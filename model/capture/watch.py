@@ -88,7 +88,11 @@ class Graph:
         given: tuple[Any, ...],
         named: Mapping[str, Any],
     ) -> TensorOrigin:
-        """An operation with what it read, of no tensor yet."""
+        """An operation with what it read, of no tensor yet.
+
+        Args:
+            given, named: its arguments; tensors among them become nodes.
+        """
         arguments = tuple(self._nodes_for(one) for one in given)
         keywords = {key: self._nodes_for(one) for key, one in named.items()}
         return TensorOrigin(-1, 0, name, function, arguments, keywords)

@@ -30,8 +30,12 @@ def around_heads(
     attention: Attention,
     weights: Mapping[str, "Tensor"] | None = None,
 ) -> dict[CodeStage, Around]:
-    """The code of those stages that this layer has. weights: of the model, by name; None where a file of them
-    cannot be had."""
+    """The code of those stages that this layer has.
+
+    Args:
+        trace, attention: a run of the model, and the sub-layer of it.
+        weights: of the model, by name; None where a file of them cannot be had.
+    """
     around = AroundHeads(model, trace, attention)
     return dict([*_before(around), *_after(around, weights or {})])
 

@@ -101,7 +101,12 @@ def vectors_gap(
     """How far a sub-layer's queries, keys and values are from the recorded ones: mapped, split into heads,
     normed, turned by the angles of rotary positions. Relative to the largest number.
 
-    first: so many tokens from the start; None: all.
+    Args:
+        weights: all that the listing reads, by its names.
+        angles: (token, pair), in radians; None where no one table holds for all layers.
+        first: so many tokens from the start; None: all.
+
+    Raises ValueError where the layer turns and there are no angles, and for norms that have no code.
     """
     found = []
     for name, own in zip(VECTORS, attention.vectors, strict=True):
@@ -121,7 +126,12 @@ def projected(
     first: int | None = None,
 ) -> tuple[Array, Array]:
     """One of VECTORS of a sub-layer, made of the weights: (token, width), as the map gives it, and
-    (head, token, d_k), split, normed and turned. The rest as in `vectors_gap`."""
+    (head, token, d_k), split, normed and turned.
+
+    Args:
+        name: "query", "key" or "value".
+        weights, angles, first: as in `vectors_gap`, whose errors it raises.
+    """
     read = read_by(model, trace, attention, "query" if name == "query" else "key")[:first]
     within = f"{within_weights(attention)}{name}"
     mapped = _mapped(read, weights, within)

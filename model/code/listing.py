@@ -81,7 +81,13 @@ def inside(part: TokenPart) -> Callable[..., CodeLine]:
 
 
 def linear(plan: ListingPlan, read: str, name: str, within: str = "") -> str:
-    """x @ W.T + b in code. within: what stands before the name among the names of all weights."""
+    """x @ W.T + b in code, with the bias where the model has it.
+
+    Args:
+        read: the code of x.
+        name: of the map in the dictionary `w` of this code.
+        within: what stands before that name among the names of all weights.
+    """
     bias = f' + w["{name}.bias"]' if plan.has(f"{within}{name}.bias") else ""
     return f'{read} @ w["{name}.weight"].T{bias}'
 

@@ -218,6 +218,11 @@ def fetch(
     """Fetches a model's files into a folder, which appears when all of them are whole. What has
     arrived before is not fetched again.
 
+    Args:
+        listing: the files, with sizes and hashes.
+        progress: is told what is being done, and the share done, 0 to 1, if known.
+        cancelled: is looked at on the way; None: nobody can cancel.
+
     Raises ValueError, with a sentence, when a file cannot be had or is not the one that the hub
     listed, and `CancelledError` when `cancelled` was set.
     """

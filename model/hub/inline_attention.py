@@ -81,9 +81,14 @@ class InlineForward:
 def lead_inline(
     body: nn.Module, run: Callable[[], object], inputs: list[Tensor], known: Iterable[nn.Module]
 ) -> str:
-    """Leads the attention of every module that computes it itself through `attend`. inputs: the ids of the
-    pass. known: modules that call the attention function. Returns why some attention of the pass cannot be
-    led, or ""."""
+    """Leads the attention of every module that computes it itself through `attend`. Returns why some
+    attention of the pass cannot be led, or "".
+
+    Args:
+        run: one pass of the body.
+        inputs: the ids of the pass.
+        known: modules that call the attention function.
+    """
     search = _Search(body, inputs, known)
     with search.numbering(body), torch.inference_mode(), search:
         run()

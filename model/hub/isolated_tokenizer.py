@@ -61,7 +61,14 @@ class IsolatedTokenizer:
         add_special_tokens: bool,
         is_pretokenized: bool,
     ) -> list[Encoding]:
-        """As the library's, for whole texts and pairs. Raises ValueError where that takes too much."""
+        """As the library's, for whole texts and pairs.
+
+        Args:
+            add_special_tokens: whether the marks of a text's start and end are added.
+            is_pretokenized: must be False.
+
+        Raises ValueError where that takes too much.
+        """
         if is_pretokenized:
             raise ValueError("Only whole texts are read here.")
         pairs = [(text, None) if isinstance(text, str) else text for text in texts]

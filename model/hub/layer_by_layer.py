@@ -40,7 +40,15 @@ class LoadedLayers:
         return self._sized.setdefault(id(weight), nn.Parameter(empty, requires_grad=False))
 
     def read(self, layer: str, name: str, weight: nn.Parameter) -> nn.Parameter:
-        """A weight of a layer in float32; "": outside of them. Raises ValueError where it is not finite."""
+        """A weight in float32. Reading one of another layer lets go of those of the layer before.
+
+        Args:
+            layer: that it belongs to; "": it stands outside of them.
+            name: of the weight, for the error.
+            weight: as the model holds it; it stays as it is.
+
+        Raises ValueError where it is not finite.
+        """
         known = self.held if layer else self.kept
         if layer not in ("", self.layer):
             self.layer = layer

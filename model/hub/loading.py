@@ -62,8 +62,14 @@ KINDS: dict[Precision, torch.dtype] = {
 
 
 def halve(model: Model, candidate: Candidate, exact: Reference, precision: Precision) -> None:
-    """Gives the weights of a hub model half precision, where it is now. exact: as for `check_rounding`, which
-    raises ValueError."""
+    """Gives the weights of a hub model half precision, where it is now.
+
+    Args:
+        candidate: the model before it was proven, with the same weights in memory.
+        exact: the library's eager attention in float32.
+
+    Raises ValueError as `check_rounding` does.
+    """
     kept = set(getattr(candidate.body, "_keep_in_fp32_modules", None) or ())
     for name, weight in candidate.body.named_parameters():
         if kept.isdisjoint(name.split(".")):
@@ -209,6 +215,10 @@ def _in_blocks(values: Tensor, largest: Tensor, size: int) -> Tensor:
 
 def load_hub(folder: Path, name: str, device: torch.device, progress: Progress) -> Model:
     """The model of a folder that holds config.json, safetensors and a tokenizer.
+
+    Args:
+        name: as the model is called afterwards.
+        progress: is told what is being done.
 
     Raises ValueError, with the reason, for what cannot be loaded or cannot be shown truly.
     """

@@ -312,8 +312,13 @@ class HubTransformer(nn.Module):
     def forward(
         self, ids: Tensor, target: Tensor | None = None, *, padding: Tensor | None = None
     ) -> Tensor:
-        """ids (B, S), target (B, T) to logits (B, T, V), or to an encoder's states (B, S, C). padding (B, S):
-        True = real token, for batches."""
+        """Logits (B, T, V), or an encoder's states (B, S, C).
+
+        Args:
+            ids: (B, S). With a cache in the recorder, a decoder's new ones only.
+            target: (B, T), which an encoder–decoder's decoder reads.
+            padding: (B, S) bool, True = real token; None: no text of the batch is padded.
+        """
         cache = current().cache
         if isinstance(cache, HubCache):
             return self._with_cache(cache, ids, target)
@@ -452,10 +457,17 @@ class HubTransformer(nn.Module):
         limit: int,
         first: int | None = None,
     ) -> list[int]:
-        """Greedy decoding. It stops at an end token, at `limit` tokens, or at the model's context.
+        """Greedy decoding.
 
         An encoder–decoder uses its own generation settings (forced first and last tokens, forbidden tokens),
         with one beam and without sampling.
+
+        Args:
+            ids: (1, T).
+            start: what the decoder of two stacks reads first; a decoder alone reads none.
+            end: an id after which a decoder stops, beside those of its settings.
+            limit: tokens at most; the model's context may end it before.
+            first: what the decoder of two stacks writes first; None: as its settings say.
 
         Raises ValueError for a model that was loaded without an output matrix.
         """

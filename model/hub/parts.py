@@ -314,7 +314,13 @@ def run(
     body: Any, shape: Shape, source: Tensor, target: Tensor | None, **options: bool | int | Tensor
 ) -> tuple[Any, Tensor]:
     """A pass of the library's model: all that it hands out, and its logits, or the last states of an encoder
-    and of a model without an output matrix."""
+    and of a model without an output matrix.
+
+    Args:
+        source: (B, S) ids.
+        target: (B, T) ids of a second stack; None: there is none.
+        options: further arguments of the library's `forward`.
+    """
     fed = {} if target is None else {"decoder_input_ids": target}
     cache = {} if shape == "encoder" else {"use_cache": False}
     made = body(input_ids=source, **fed, **cache, **options)

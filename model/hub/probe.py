@@ -67,7 +67,13 @@ def is_rotary(module: nn.Module) -> bool:
 
 
 def probe(model: nn.Module, run: Callable[[], object], *, source: int, target: int) -> Probe:
-    """Runs the model once and records each of its parts and each call of the attention function."""
+    """Runs the model once and records each of its parts and each call of the attention function.
+
+    Args:
+        run: the pass.
+        source: tokens of its text.
+        target: tokens that the decoder of two stacks reads; else 0.
+    """
     events: list[object] = []
 
     def note(
@@ -488,7 +494,14 @@ def model_width(found: Probe) -> int:
 def looked_up(
     found: Probe, stack: Stack, length: int, first: int
 ) -> tuple[PartCall, PartCall | None, PartCall | None]:
-    """What a stack looks up before its first layer: tokens, positions, segments."""
+    """What a stack looks up before its first layer: tokens, positions, segments.
+
+    Args:
+        length: tokens that the stack reads.
+        first: where the first layer begins in the order of the pass.
+
+    Raises ValueError where there is no token table, and where one kind has two.
+    """
     before = [
         call
         for call in found.calls
@@ -523,7 +536,14 @@ def token_factor(
     tokens: PartCall, positions: PartCall | None, segments: PartCall | None, entered: Tensor | None
 ) -> float:
     """The factor of the token embedding in the sum that the first layer, or a norm before it, reads: 1,
-    √width (Vaswani et al. 2017), or another."""
+    √width (Vaswani et al. 2017), or another.
+
+    Args:
+        tokens, positions, segments: what `looked_up` gives.
+        entered: that sum, (1, token, width); None: it is not known.
+
+    Raises ValueError where the sum has other parts.
+    """
     if entered is None:
         raise ValueError("the input of its first layer could not be recorded")
     weight = getattr(tokens.module, "weight", None)

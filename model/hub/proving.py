@@ -300,8 +300,15 @@ TokenizerPair = tuple[Tokenizer, Tokenizer]  # of the text, and of what a decode
 def candidate_of(
     name: str, body: Any, shape: Shape, tokenizer: Any, template: str | None = None
 ) -> tuple[Candidate, TokenizerPair]:
-    """A model and its tokenizers. tokenizer: the library's; None: texts are written as ids. template: how it
-    wraps a chat. Raises ValueError where the tokenizer does not fit the model."""
+    """A model and its tokenizers.
+
+    Args:
+        body: the library's model.
+        tokenizer: the library's; None: texts are written as ids.
+        template: how it wraps a chat.
+
+    Raises ValueError where the tokenizer does not fit the model.
+    """
     rows = body.get_input_embeddings().weight.shape[0]
     ids = [(7 * place + place // 3) % rows for place in range(1, 1 + WITHOUT_WORDS)]
     if tokenizer is not None:
@@ -335,8 +342,13 @@ def prove(
     borrowed: bool = False,
     unused: Sequence[str] = (),
 ) -> tuple[Model, Reference]:
-    """The model, and what the library's eager attention gives. target: the tokenizer of a decoder's own text.
-    borrowed: the weights belong to somebody else. unused: tensors of the files that the library leaves out.
+    """The model, and what the library's eager attention gives.
+
+    Args:
+        tokenizer: of the text.
+        target: of a decoder's own text.
+        borrowed: the weights belong to somebody else.
+        unused: tensors of the files that the library leaves out.
 
     Raises ValueError, with the reason, for a model whose attention cannot be shown truly.
     """

@@ -47,9 +47,12 @@ def trace(
 ) -> Trace:
     """One pass of a loaded model over a text, or over ids, and everything it leaves behind.
 
-    The model is as in `opened`, the other arguments as in `Model.trace`. tokenizer: the library's own, fast
-    or slow; None where ids are given. Raises ValueError, with a sentence, for a model that cannot be shown
-    truly, and for what it cannot read.
+    Args:
+        model: as in `opened`.
+        tokenizer: the library's own, fast or slow; None where ids are given.
+        target, intervention, record, explicit: as in `Model.trace`.
+
+    Raises ValueError, with a sentence, for a model that cannot be shown truly, and for what it cannot read.
 
     >>> import transformers
     >>> from model.loading.in_memory import trace

@@ -22,7 +22,13 @@ from model.trace.trace_file import load_trace
 
 
 def registered(entry: Entry, device: str | None, progress: Progress, most_bytes: int) -> Model:
-    """A model of the registry or of the hub, downloaded first where it is not on this computer."""
+    """A model of the registry or of the hub, downloaded first where it is not on this computer.
+
+    Args:
+        device: None: as `device_of` chooses.
+        progress: is told what is being done, and the share done, 0 to 1, if known.
+        most_bytes: of memory, for a model that does not ship; 0: no bound.
+    """
     if entry.untrained:
         return Model(entry.name, *load_untrained(entry.name, most_bytes), device_of(device))
     if entry.ships:
@@ -43,7 +49,12 @@ def recorded_run(name: str, path: Path | None) -> RecordedModel:
 def from_folder(
     folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
 ) -> Model:
-    """A model in the layout of `model/assets`, or of the hub, whose configs have a type."""
+    """A model in the layout of `model/assets`, or of the hub, whose configs have a type.
+
+    Args:
+        name: as the model is called afterwards.
+        device, progress, most_bytes: as in `registered`.
+    """
     try:
         is_of_hub = "model_type" in read_json(folder / CONFIG)
     except NotReadError:
@@ -61,7 +72,14 @@ def from_folder(
 def from_hub_layout(
     folder: Path, name: str, device: str | None, progress: Progress, most_bytes: int
 ) -> Model:
-    """A model in Hugging Face's library, with our hooks."""
+    """A model in Hugging Face's library, with our hooks.
+
+    Args:
+        name: as the model is called afterwards.
+        device, progress, most_bytes: as in `registered`.
+
+    Raises ValueError, with a sentence, for one that cannot be shown truly.
+    """
     place = device_of(device)
     try:
         check_memory(checked_size(folder), most_bytes)

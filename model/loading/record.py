@@ -12,12 +12,17 @@ if TYPE_CHECKING:
 
 
 def record(model: str, text: str, to: Path, *, full: bool = False, by_layer: bool = False) -> None:
-    """Writes the trace of a pass over a text. model: a name, an id of the hub or a folder.
+    """Writes the trace of a pass over a text. The trace is in memory until it is written.
 
-    full: with the activations of feed-forwards. by_layer: for a model larger than memory; its layers are read
-    from its files one after the other, in float32 on the processor, and forgotten. The trace itself is in
-    memory until it is written. Raises ValueError as `load_model` and `Model.trace`, and by_layer for a model
-    in another layout than the hub's.
+    Args:
+        model: a name, an id of the hub or a folder.
+        to: the file, which `load_trace` reads.
+        full: with the activations of feed-forwards.
+        by_layer: for a model larger than memory; its layers are read from its files one after the other, in
+            float32 on the processor, and forgotten.
+
+    Raises ValueError as `load_model` and `Model.trace`, and by_layer for a model in another layout than the
+    hub's.
 
     >>> from pathlib import Path
     >>> from model.loading.record import record
@@ -31,8 +36,13 @@ def record(model: str, text: str, to: Path, *, full: bool = False, by_layer: boo
 def record_lines(
     model: str, texts: Iterable[str], to: Path, *, full: bool = False, by_layer: bool = False
 ) -> list[Path]:
-    """Writes a trace for each text that is not blank into a folder: 001.safetensors, and so on. The other
-    arguments are as in `record`.
+    """Writes a trace for each text that is not blank into a folder: 001.safetensors, and so on.
+
+    Args:
+        to: the folder; it is made where it is missing.
+        model, full, by_layer: as in `record`.
+
+    Raises ValueError as `record`, and where no text is left.
 
     >>> from pathlib import Path
     >>> from model.loading.record import record_lines

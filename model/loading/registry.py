@@ -158,11 +158,15 @@ def load_model(
     """A model by its name, by its id on the Hugging Face hub, or from a folder, downloaded where it is
     not on this computer; or the recorded run of a trace file.
 
-    Names are those of `models`, `hub_models` and `untrained_models`. A folder is in the layout of
-    `model/assets` or of the hub. The model runs on CUDA, or on a Mac's graphics processor, when there is
-    one, unless `device` or ATTENTION_DEVICE says otherwise. `most_bytes` bounds the memory of a model that
-    does not ship; 0: no bound. Raises ValueError with a sentence for the page when the model is unknown,
-    damaged, out of reach, or fails its check.
+    Args:
+        name: one of `models`, `hub_models` and `untrained_models`, an id of the hub, or a path. A folder is
+            in the layout of `model/assets` or of the hub.
+        device: None: that of ATTENTION_DEVICE, else CUDA or a Mac's graphics processor, where there is one.
+        progress: is told what is being done, and the share done, 0 to 1, if known.
+        most_bytes: of memory, for a model that does not ship; 0: no bound.
+
+    Raises ValueError with a sentence for the page when the model is unknown, damaged, out of reach, or fails
+    its check.
 
     >>> from model import load_model
     >>> load_model("house-gpt").trace("The cat sat on the mat")

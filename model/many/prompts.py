@@ -114,12 +114,21 @@ class PlacedPrompt:
         return tuple(names.get(at, "") for at in range(self.count))
 
     def queries(self, role: str, trace: Trace, attention: Attention) -> tuple[int, ...]:
-        """The queries of a role in a sub-layer; none where these stand in another text."""
+        """The queries of a role in a sub-layer; none where its words stand in another text.
+
+        Args:
+            role: a name of the prompt's roles; "first" and "last" are those of the queries' text.
+            trace, attention: a run of the prompt, and the sub-layer of it.
+        """
         own = attention.stack == trace.source
         return self._places(role, attention.sizes[1], own=own)
 
     def keys(self, role: str, trace: Trace, attention: Attention) -> tuple[int, ...]:
-        """The keys of a role in a sub-layer; none where these stand in another text."""
+        """The keys of a role in a sub-layer; none where its words stand in another text.
+
+        Args:
+            role, trace, attention: as in `queries`, of the keys' text.
+        """
         own = attention.kind == "cross" or attention.stack == trace.source
         return self._places(role, attention.sizes[2], own=own)
 

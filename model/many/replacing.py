@@ -67,7 +67,13 @@ def values_replaced(
     reads: Sequence[PathReads] = READS,
 ) -> Iterator[tuple[Spot, dict[str, float]]]:
     """Each part, and the metrics of the pass in which it is replaced; with a receiver, in which it is
-    replaced for that head alone."""
+    replaced for that head alone.
+
+    Args:
+        metrics: by name; they read the prediction and the tokens only.
+        receiver: (sub-layer, number); None: all that comes after the part reads what replaces it.
+        reads: what the receiver reads of it: "query", "key", "value".
+    """
     patched: Callable[[list[Spot]], Tensor] = (
         (lambda batch: runs.run([(spot,) for spot in batch]))
         if receiver is None
@@ -120,7 +126,15 @@ class HeadDonors:
         intervention: Intervention = UNCHANGED,
         seed: int = 0,
     ) -> "HeadDonors":
-        """Raises ValueError for another kind, and where prompts have nothing in common."""
+        """What heads give on some prompts.
+
+        Args:
+            kind: "zero", "mean" or "resample".
+            intervention: holds in the passes that are averaged or drawn from.
+            seed: of the draws of "resample".
+
+        Raises ValueError for another kind, and where prompts have nothing in common.
+        """
         if kind not in ABLATIONS:
             raise ValueError(f"ablate is {kind!r}; it must be one of {', '.join(ABLATIONS)}.")
         places = [] if kind == "zero" else _places_together(model, prompts)

@@ -77,7 +77,13 @@ def traces(
     batch: int | None = None,
     record: Record = "attention",
 ) -> Iterator[Trace]:
-    """The same, also of steered passes, whose traces do not say that they are."""
+    """The traces of texts as `trace_all` gives them, also of steered passes, whose traces do not say that
+    they are.
+
+    Args:
+        change: an intervention or a steering, which every pass has.
+        texts, batch, record: as in `trace_all`.
+    """
     if batch is not None and batch < 1:
         raise ValueError(f"batch is {batch}; it must be a number of texts from 1 up.")
     if isinstance(change, Steering):

@@ -104,7 +104,14 @@ def explicit(
     dropout: float,
     cells: Sequence[WeightSet] = (),
 ) -> tuple[Float[Tensor, "batch head query value_width"], dict[str, Tensor]]:
-    """The same function step by step, for what the kernel cannot compute or show."""
+    """The same function step by step, for what the kernel cannot compute or show. Gives the output, and the
+    steps (B, H, T, S) by name, with "sink_weights" (B, H, T) where there are sinks.
+
+    Args:
+        intervention: of which its own dropout is read; the rest of it is in the call already.
+        dropout: the share of weights that training sets to zero.
+        cells: weights set by hand. One above 0 where the mask hides the key refuses the pass.
+    """
     steps, mask = score_steps(call)
     weights = softmax_rows(SINKS.joined(steps["masked"], call.sinks))
     if cells:
@@ -208,14 +215,19 @@ def attend(
     """softmax(query · keyᵀ · scale, masked) · value (Vaswani et al. 2017, 3.2.1), and the stages that
     later models put between: scores → scaled → capped → biased → masked → softmax with a sink.
 
-    query (B, H, T, D), key and value (B, H or fewer, S, D): fewer key heads are shared by equal
-    groups of query heads. mask: bool, True = may look, broadcasts to (B, H, T, S); None in a
-    causal place means the look-ahead mask. scale: the factor on the scores, 1/sqrt(D) if None.
-    dropout: the share of weights that training sets to zero.
-    cap: scaled scores become cap · tanh(scaled / cap) (Gemma 2). bias: numbers added to them, broadcasts
-    to (B, H, T, S) (T5, ALiBi). sinks (H,): a logit of each head that joins every row in the softmax
-    and whose weight goes nowhere (gpt-oss). window: how many keys the model's own sliding window lets a
-    query read; the mask says which, so this is only kept.
+    Args:
+        query: (B, H, T, D).
+        key, value: (B, H or fewer, S, D): fewer key heads are shared by equal groups of query heads.
+        mask: True = may look, broadcasts to (B, H, T, S); None in a causal place: the look-ahead mask.
+        scale: the factor on the scores; None: 1/√D.
+        dropout: the share of weights that training sets to zero.
+        cap: scaled scores become cap · tanh(scaled / cap) (Gemma 2).
+        bias: added to them, broadcasts to (B, H, T, S) (T5, ALiBi).
+        sinks: (H,): a logit of each head that joins every row in the softmax and whose weight goes
+            nowhere (gpt-oss).
+        window: how many keys the model's own sliding window lets a query read. The mask says which, so this
+            is only kept.
+
     Returns (B, H, T, D); a row whose every key is masked is zero. The current recorder keeps the
     vectors, and its intervention changes the pass. Raises where the pass is over its limits.
     """
@@ -328,8 +340,14 @@ class MultiHeadAttention(nn.Module):
         angles: Float[Tensor, "token half"] | None = None,
         bias: Float[Tensor, "head token key"] | None = None,
     ) -> Float[Tensor, "batch token d_model"]:
-        """x (B, T, C) looks at source (B, S, C), or at itself; angles (T, D/2) rotate q and k; bias
-        (H, T, S) is added to the scores."""
+        """What x, (B, T, C), reads of a source, or of itself: (B, T, C).
+
+        Args:
+            source: (B, S, C): what keys and values are made of; None: x.
+            mask: True = may look; None in a causal place: the look-ahead mask, else every key.
+            angles: (T, D/2), in radians: they rotate queries and keys; None: nothing is rotated.
+            bias: (H, T, S), added to the scaled scores.
+        """
         query = self._split(self.query(x))
         if angles is not None:
             query = rotate(query, angles)

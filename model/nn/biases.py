@@ -31,10 +31,14 @@ def alibi_slopes(heads: int) -> list[float]:
 
 def distance_buckets(distance: Tensor, count: int, farthest: int, *, two_ways: bool) -> Tensor:
     """T5's bucket of each distance (Raffel et al. 2020, 2.1): one bucket each for short distances, then
-    buckets that grow by a factor, and one for everything from `farthest` on.
+    buckets that grow by a factor, and one for everything from `farthest` on. It computes in single precision,
+    as T5 does, because rounding decides at the borders.
 
-    two_ways: one half of the buckets is for keys that come later; else those count as distance 0. It
-    computes in single precision, as T5 does, because rounding decides at the borders.
+    Args:
+        distance: of any shape, the key's position minus the query's.
+        count: buckets in all.
+        farthest: in tokens.
+        two_ways: one half of the buckets is for keys that come later; else those count as distance 0.
     """
     count = count // 2 if two_ways else count
     start = (distance > 0) * count if two_ways else torch.zeros_like(distance)

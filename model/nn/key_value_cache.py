@@ -94,8 +94,15 @@ class KeyValueCache:
     def with_new(
         self, name: str, key: Tensor, value: Tensor, window: int | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The kept keys and values of a sub-layer, and after them the new ones. window: of the layer's own
-        sliding attention. Raises ValueError for several new tokens after a drop."""
+        """The kept keys and values of a sub-layer, and after them the new ones.
+
+        Args:
+            name: of the sub-layer.
+            key, value: (B, H, T, D), of the new tokens.
+            window: tokens of the layer's own sliding attention; None: it has none.
+
+        Raises ValueError for several new tokens after a drop.
+        """
         new = torch.arange(self.read, self.read + key.shape[-2])
         before = self._kept.get(name)
         if before is not None:
@@ -126,7 +133,14 @@ class KeyValueCache:
 
     def narrowed(self, mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor | None:
         """The mask of a pass, (…, query, key), without what its queries can read no more. Tokens read one at
-        a time need none, for it is dropped. Raises ValueError for many tokens after a drop."""
+        a time need none, for it is dropped.
+
+        Args:
+            mask: True = may look; None: the look-ahead mask.
+            query, key: of which the lengths and the device are read.
+
+        Raises ValueError for many tokens after a drop.
+        """
         queries, keys = query.shape[-2], key.shape[-2]
         evicts = self.eviction.mask(queries)
         if evicts is None or queries == 1:

@@ -88,7 +88,13 @@ class Embedding(nn.Module):
                 nn.init.normal_(table.weight, std=1 / math.sqrt(config.d_model))
 
     def forward(self, ids: Tensor, stack: Stack, first: int = 0) -> Tensor:
-        """ids (B, T) to (B, T, C). first: the position of the first of them."""
+        """What the first layer of a stack reads, (B, T, C).
+
+        Args:
+            ids: (B, T).
+            stack: under whose name the recorder keeps the summands.
+            first: the position of the first of the ids.
+        """
         tables = self.tables(ids, first)
         summands = {name: rows.made() for name, rows in tables.items()}
         x = reduce(torch.add, summands.values())
@@ -208,8 +214,16 @@ class Block(nn.Module):
         angles: Tensor | None = None,
         bias: Tensor | None = None,
     ) -> Tensor:
-        """x (B, T, C); memory (B, S, C) is the encoder's output, which cross-attention reads. bias
-        (H, T, T) is added to the scores of self-attention."""
+        """The stream after this block, (B, T, C).
+
+        Args:
+            x: (B, T, C).
+            memory: (B, S, C): the encoder's output, which cross-attention reads; None: there is no source.
+            mask: of self-attention, True = may look; None: the look-ahead mask in a decoder, else every key.
+            memory_mask: of cross-attention; None: every token of the source.
+            angles: (T, D/2), in radians: they rotate queries and keys of self-attention.
+            bias: (H, T, S), added to the scores of self-attention.
+        """
         own, norm = self.self_attention, self.self_norm
         written = own(self._read(x, norm), mask=mask, angles=angles, bias=bias)
         self._let_go(own, norm, x, mask=mask, angles=angles, bias=bias)

@@ -32,8 +32,10 @@ def window_mask(
 ) -> Bool[Tensor, "query key"]:
     """Sliding window, (query, key): True at the `width` keys that a query reads, itself included.
 
-    Causal: itself and the last keys before it. Else as many keys before it as after it, so that an even
-    width reads as many as the odd width below.
+    Args:
+        queries, keys: how many; query i stands at the place of key i.
+        causal: itself and the last keys before it. Else as many keys before it as after it, so that an even
+            width reads as many as the odd width below.
     """
     width = min(width, 2 * (queries + keys))  # a wider one reads no more
     aside = (width - 1) // 2
@@ -51,7 +53,14 @@ def windowed(
     causal: bool,
 ) -> Bool[Tensor, "*_ #query #key"] | None:
     """A mask, and within it a layer's own sliding window if it has one. The queries are the last of the keys'
-    tokens; where a cache has dropped some keys, the rest fits into the window."""
+    tokens; where a cache has dropped some keys, the rest fits into the window.
+
+    Args:
+        mask: True = may look; None: the window alone hides.
+        window: keys that a query reads; None: the layer has no window.
+        query, key: of which the lengths and the device are read.
+        causal: whether the window looks back only.
+    """
     if window is None:
         return mask
     queries, keys = query.shape[-2], key.shape[-2]
@@ -69,10 +78,14 @@ def changed_mask(
     *,
     causal: bool = False,
 ) -> Bool[Tensor, "*_ #query #key"] | None:
-    """The mask of one attention sub-layer, after what an intervention changes in it.
+    """The mask of one attention sub-layer, after what an intervention changes in it; None where every query
+    may look at every key.
 
-    query and key give lengths and device. causal: whether the model hides the future there.
-    Hidden and blocked positions past the end change nothing. None where every query may look at every key.
+    Args:
+        own: the model's mask; None: it has none.
+        intervention: whose hidden and blocked positions past the end change nothing.
+        query, key: of which the lengths and the device are read.
+        causal: whether the model hides the future there.
     """
     mask = MASKS[intervention.mask]
     if mask.lifts:

@@ -133,6 +133,12 @@ class RmsNorm(NormLaw):
     def apply(
         self, x: "Tensor", gamma: "Tensor | None", beta: "Tensor | None", epsilon: float
     ) -> "tuple[Tensor, Tensor, Tensor]":
+        """As the layer norm's, with zeros for the means, which are not subtracted.
+
+        Args:
+            x: (…, C).
+            gamma, beta: (C,); None: not multiplied, not added.
+        """
         import torch
 
         inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon)

@@ -146,7 +146,13 @@ class InPairs(TableLaw):
             raise ValueError(f"{self.code} positions need an even head width.")
 
     def rows(self, length: int, width: int, base: float = 10_000.0) -> NDArray[np.float64]:
-        """(position, column) by the formula."""
+        """(position, column) by the formula.
+
+        Args:
+            length: positions, from 0.
+            width: numbers that the pairs are made of: half as many columns of angles.
+            base: its power divides the position.
+        """
         return pair_angles(np.arange(length, dtype=np.float64), width, base)
 
 
@@ -165,6 +171,12 @@ class Sinusoidal(InPairs):
     )
 
     def rows(self, length: int, width: int, base: float = 10_000.0) -> NDArray[np.float64]:
+        """(position, width) by the formula.
+
+        Args:
+            length: positions, from 0.
+            base: is not read: here it is 10,000.
+        """
         return sinusoidal(np.arange(length, dtype=np.float64), width)
 
     def formula(self, config: Sizes | None = None) -> str:

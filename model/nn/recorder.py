@@ -240,7 +240,12 @@ class Recorder:
 
     def entering(self, name: str, stack: Stack, state: Tensor) -> Tensor:
         """What a layer reads: the state of the stream before it, or what was put in its place, with the
-        numbers that were set by hand. name: of the layer's first attention sub-layer."""
+        numbers that were set by hand. The kept states hold it too.
+
+        Args:
+            name: of the layer's first attention sub-layer.
+            state: (B, T, C).
+        """
         read = _with_numbers(self.through("stream", name, state), self.intervention.stream_in(name))
         states = self.streams.get(stack)
         if read is not state and states:

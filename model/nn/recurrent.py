@@ -25,7 +25,12 @@ class RecurrentLayers(Layers):
         memory: Tensor | None = None,
         **masks_and_angles: Tensor | None,
     ) -> Tensor:
-        """x (B, T, C) to the states (B, T, C). Only a decoder that reads no source is built so."""
+        """The states after the last layer, (B, T, C). Only a decoder that reads no source is built so.
+
+        Args:
+            x: (B, T, C).
+            memory, masks_and_angles: are not read; they are there for the same call as `Layers`.
+        """
         current().stream(self.stack, x)
         states: Tensor = self.recurrent(x)[0]
         return current().stream(self.stack, states)

@@ -234,7 +234,12 @@ class Bias(ScoreStage):
     def listed(
         self, config: "TransformerConfig", learned: Floats | None, sizes: tuple[int, int, int]
     ) -> Any:
-        """(head, query, key): ALiBi's −slope · distance."""
+        """(head, query, key): ALiBi's −slope · distance, the only bias of a listing; 0 without one.
+
+        Args:
+            learned: is not read.
+            sizes: heads, queries and keys.
+        """
         from model.nn.biases import alibi_slopes
 
         if not config.biases_positions:

@@ -38,7 +38,13 @@ class Layers(nn.Module):
         memory: Tensor | None = None,
         **masks_and_angles: Tensor | None,
     ) -> Tensor:
-        """x (B, T, C) through all blocks; masks and angles are the same for each."""
+        """x through all blocks and the final norm, (B, T, C).
+
+        Args:
+            x: (B, T, C), of the new tokens where the recorder has a cache.
+            memory: (B, S, C): the encoder's output; None: there is no source.
+            masks_and_angles: of `Block.forward`; the same for each block.
+        """
         current().stream(self.stack, x)
         own = self.position_bias
         cache = current().cache if self.stack == "decoder" else None
@@ -82,8 +88,15 @@ class Transformer(nn.Module):
     def forward(
         self, ids: Tensor, target: Tensor | None = None, *, padding: Tensor | None = None
     ) -> Tensor:
-        """ids (B, S), target (B, T); padding (B, S) bool, True = real token, for batches. With a cache in the
-        recorder: the new ones of the text that is written."""
+        """Logits (B, T, V) of a decoder, states (B, S, C) of an encoder.
+
+        Args:
+            ids: (B, S). With a cache in the recorder, a decoder's new ones only.
+            target: (B, T), which an encoder–decoder's decoder reads; with a cache the new ones only.
+            padding: (B, S) bool, True = real token; None: no text of the batch is padded.
+
+        Raises ValueError for an encoder–decoder without a target.
+        """
         if self.config.shape == "encoder-decoder":
             if target is None:
                 raise ValueError("An encoder–decoder needs the target's tokens.")
@@ -100,8 +113,16 @@ class Transformer(nn.Module):
         return self.encoder(self.embedding(ids, "encoder"), mask=mask, angles=self._angles(ids))
 
     def decode(self, ids: Tensor, memory: Tensor | None, padding: Tensor | None = None) -> Tensor:
-        """ids (B, T), memory (B, S, C) or None, to logits (B, T, V), or to the final states (B, T, C)
-        where the recorder defers the logits. Padding is that of the source."""
+        """Logits (B, T, V), or the final states (B, T, C) where the recorder defers the logits.
+
+        Args:
+            ids: (B, T).
+            memory: (B, S, C): the encoder's output; None: there is no source.
+            padding: True = real token: (B, S) of the source, (B, T) of the ids where there is none; None:
+                nothing is padded.
+
+        Raises ValueError for an encoder.
+        """
         if self.decoder is None:
             raise ValueError("This model has no decoder.")
         mask = memory_mask = None
@@ -197,9 +218,16 @@ class Transformer(nn.Module):
         limit: int,
         first: int | None = None,
     ) -> list[int]:
-        """The most probable next token, again and again: the ids that follow ids (1, T) in a decoder,
-        the target ids of an encoder–decoder (without `start`). Stops at `end`, at `limit` tokens or
-        at the model's context."""
+        """The most probable next token, again and again: the ids that follow the text in a decoder, the
+        target ids of an encoder–decoder (without `start`). Stops at the model's context at the latest.
+
+        Args:
+            ids: (1, T).
+            start: what the decoder of two stacks reads first; a decoder alone reads none.
+            end: the id after which it stops; None: nothing ends it.
+            limit: tokens at most, `first` among them.
+            first: an id that is written before all others; None: the most probable one.
+        """
         with torch.inference_mode():
             memory = self.encode(ids) if self.encoder is not None else None
             chosen: list[int] = [] if first is None else [first]

@@ -92,8 +92,14 @@ class VerdictRule:
             raise ValueError("A rule without a condition judges nothing.")
 
     def holds(self, figure: float, control: float, error: float | None = None) -> bool:
-        """Whether a figure beside its control meets every condition. error: the standard error of their
-        difference. Raises ValueError where the rule asks for one and none is known."""
+        """Whether a figure beside its control meets every condition.
+
+        Args:
+            figure, control: in the unit of the claim.
+            error: the standard error of their difference; None: it is not known.
+
+        Raises ValueError where the rule asks for an error and none is known.
+        """
         if self.errors is not None and error is None:
             raise ValueError("The rule asks for a standard error, and none is known.")
         apart, bound = distance(figure, control), self.errors or 0.0
@@ -189,7 +195,13 @@ class PaperResult:
 def result_of(
     claim: PaperClaim, model: str, verdict: PaperVerdict, reason: str, **more: Any
 ) -> PaperResult:
-    """A claim with its answer. more: the fields of `PaperResult` that are known."""
+    """A claim with its answer.
+
+    Args:
+        model: its name.
+        reason: in words, why this is the verdict.
+        more: the fields of `PaperResult` that are known.
+    """
     return PaperResult(
         claim.name,
         claim.title,

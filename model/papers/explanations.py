@@ -347,7 +347,12 @@ def weight_gradients(
     subject: Subject, passage: Passage, trace: Trace, token: int
 ) -> dict[str, Wide]:
     """(H, Q, K) by sub-layer: the gradient of a logit at the last position for each weight, which is the
-    gradient for the head's output · the value."""
+    gradient for the head's output · the value.
+
+    Args:
+        passage, trace: a text and its run, of which the values are taken.
+        token: the id whose logit it is.
+    """
     added: dict[str, Tensor] = {}
     model = subject.model
     recorder = Recorder(source=model.config.source, through=adding_zeros(added))
@@ -498,8 +503,13 @@ def value_zeroing(subject: Subject) -> Measured:
 def output_without_values(
     subject: Subject, passage: Passage, layer: int, tokens: Sequence[int]
 ) -> Wide:
-    """(R, T): the cosine distance of each token's output of a layer from its own, with the value of one of
-    these tokens at zero in all heads of the layer (Mohebbi et al. 2023)."""
+    """(R, T): the cosine distance of each token's output of a layer from its own, with the value of one
+    token at zero in all heads of the layer (Mohebbi et al. 2023).
+
+    Args:
+        layer: its number, from 0.
+        tokens: positions; one for each row.
+    """
     model = subject.model
     name = model.attention_names[layer]
     stack = model.stacks()[0]

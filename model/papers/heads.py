@@ -65,7 +65,13 @@ def prefix_scores(
     passages: Sequence[Passage],
     ablated: frozenset[Head] = frozenset(),
 ) -> dict[Head, float]:
-    """The prefix matching of every head (Olsson et al. 2022), in the mean over lists of one length."""
+    """The prefix matching of every head (Olsson et al. 2022), in the mean over lists of one length.
+
+    Args:
+        repeats: the lists, of which the numbers of their words are read.
+        passages: those that are passed.
+        ablated: heads that are left out of the passes; their own weights are scored all the same.
+    """
     weights = subject.mean_weights(passages, ablated)
     return {head: prefix_matching(rows, repeats.ids) for head, rows in weights.items()}
 

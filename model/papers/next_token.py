@@ -105,7 +105,12 @@ def name_movers(subject: Subject) -> Measured:
 
 def direct_effects(subject: Subject, trace: Trace, token: int, against: int) -> Wide:
     """(head,): what each head of the decoder adds to the difference of two logits at the last position, by
-    the direct way."""
+    the direct way.
+
+    Args:
+        token: the id whose logit counts.
+        against: the id whose logit is subtracted.
+    """
     last = trace.require_prediction().shape[0] - 1
     effects = [
         [

@@ -96,8 +96,13 @@ class Subject:
         intervention: Intervention = UNCHANGED,
         through: Through = unchanged,
     ) -> Tensor:
-        """(R, T, V) logits, or (R, T, C) states of an encoder: a row for each passage, all of one length.
-        kept: by attention name, (R, H): 0 leaves a head out in a row."""
+        """(R, T, V) logits, or (R, T, C) states of an encoder: a row for each passage.
+
+        Args:
+            passages: all of one length.
+            kept: by attention name, (R, H): 0 leaves a head out in a row; None: all heads stay.
+            through: is handed what passes each site, and gives what goes on.
+        """
         recorder = Recorder(
             intervention,
             source=self.model.config.source,
@@ -109,7 +114,7 @@ class Subject:
         return result
 
     def without(self, passage: Passage, sets: Sequence[Collection[Head]]) -> Tensor:
-        """(R, T, V): the same passage in every row, without one set of heads each."""
+        """(R, 1, V), after the last token: the same passage in every row, without one set of heads each."""
         rows = []
         for start in range(0, len(sets), most := self.rows(passage)):
             batch = sets[start : start + most]
@@ -181,7 +186,15 @@ class Subject:
     def drawn_heads(
         self, seed: int, count: int, besides: Collection[Head], among: Sequence[Head] | None = None
     ) -> frozenset[Head]:
-        """So many heads by chance, none of some. Raises NotAskedError where there are too few."""
+        """Some heads by chance.
+
+        Args:
+            count: how many.
+            besides: heads that are never drawn.
+            among: to draw from; None: all heads of the model.
+
+        Raises NotAskedError where there are too few.
+        """
         others = [head for head in among or self.heads() if head not in besides]
         if len(others) < count:
             raise NotAskedError(f"{self.model.name} has too few other heads to compare with.")

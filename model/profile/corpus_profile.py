@@ -178,8 +178,14 @@ class Profile:
     def search(
         self, text: str, head: Head | None = None, criterion: str | None = None
     ) -> pd.DataFrame:
-        """The examples whose token under the query or the key contains a text (`searching.search`). Raises
-        ValueError for a profile that was not opened from a folder."""
+        """The examples whose token under the query or the key contains a text (`searching.search`).
+
+        Args:
+            text: whatever its case.
+            head, criterion: only theirs; None: all.
+
+        Raises ValueError for a profile that was not opened from a folder.
+        """
         if self.folder is None:
             raise ValueError("This profile is in no folder yet: save it and open it.")
         return search(self.folder, text, head, criterion)

@@ -41,6 +41,11 @@ class Pairs:
 
     @classmethod
     def of(cls, queries: tuple[Token, ...], keys: tuple[Token, ...], *, cross: bool) -> "Pairs":
+        """The pairs of one window, on the CPU.
+
+        Args:
+            cross: whether queries and keys stand in two texts: then no token has come before.
+        """
         classes = (_one_hot(token_classes(queries)).T, _one_hot(token_classes(keys)))
         texts = [np.array([token.text for token in tokens]) for tokens in (queries, keys)]
         if cross:
@@ -84,7 +89,11 @@ def measured(
 ) -> dict[str, Whole]:
     """(H, size) each: the sums of one sub-layer over one window, but those of logits.
 
-    lengths (H, K): of each key's value through W_O; None where W_O is not known.
+    Args:
+        weights: (H, Q, K), rows sum to 1, or to less beside a sink.
+        allowed: (H or 1, Q, K): where a head may look.
+        lengths: (H, K): of each key's value through W_O; None where W_O is not known.
+        fields: the sums of a profile, by name.
     """
     heads, queries, keys = weights.shape
     columns, entropy = weights.sum(1), torch.special.entr(weights).sum(-1)

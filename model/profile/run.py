@@ -54,15 +54,19 @@ def profile(
 ) -> Profile:
     """The profile of every head of a model over a text file.
 
-    model: a name, a hub id or a folder, as `load_model` takes them; or a loaded model, which runs in this
-    process alone. to: the folder for the profile; what it holds already of this run is not computed again.
-    window: most tokens of one pass. by_line: each line is a text of its own. workers: processes of one thread
-    each; 0: this one. most_windows: where to end; None: at the end of the file. told: hears how far it is,
-    and may raise to stop: what was done is then kept.
-
-    cluster: of Ray: an address, "auto" for the one that runs on this machine, "local" for one of its own. The
-    workers are then its actors; 0: as many as there is room for. gpus_per_worker: a share of one, or several;
-    None: one where the cluster has any.
+    Args:
+        model: a name, a hub id or a folder, as `load_model` takes them; or a loaded model, which runs in this
+            process alone.
+        to: the folder for the profile; what it holds already of this run is not computed again. None: it is
+            not saved.
+        window: most tokens of one pass.
+        by_line: each line is a text of its own.
+        workers: processes of one thread each; 0: this one. With a cluster its actors; 0: as many as there is
+            room for.
+        cluster: of Ray: an address, "auto" for the one that runs on this machine, "local" for one of its own.
+        gpus_per_worker: a share of one, or several; None: one where the cluster has any.
+        most_windows: where to end; None: at the end of the file.
+        told: hears how far it is, and may raise to stop: what was done is then kept.
 
     Raises ValueError for a model, a file or a folder that it cannot use.
 

@@ -70,8 +70,15 @@ def search(
     most: int = MOST,
 ) -> pd.DataFrame:
     """The examples whose token under the query or the key contains a text, whatever its case; the highest
-    score first. whole: the token is the text. head, criterion: only theirs. Raises ValueError for a folder
-    without a profile, for an empty text and for an unknown criterion.
+    score first.
+
+    Args:
+        folder: of a profile.
+        head, criterion: only theirs; None: all.
+        whole: the token is the text, spaces around it aside.
+        most: rows.
+
+    Raises ValueError for a folder without a profile, for an empty text and for an unknown criterion.
 
     >>> from model.profile import profile, search
     >>> letters = profile("induction", "letters.txt", "letters")
@@ -96,8 +103,15 @@ def search(
 def labelled(
     folder: str | Path, label: str, *, least: float = 0.0, given: bool = True, most: int = MOST
 ) -> pd.DataFrame:
-    """The heads with a label, the highest score first: `layer`, `head`, `label`, `score`, `control`. least:
-    of a score. given: only those that get the label. Raises ValueError for a folder without a profile.
+    """The heads with a label, the highest score first: `layer`, `head`, `label`, `score`, `control`.
+
+    Args:
+        folder: of a profile.
+        least: of a score, 0 to 1.
+        given: only those that get the label.
+        most: rows.
+
+    Raises ValueError for a folder without a profile.
 
     >>> from model.profile import labelled, profile
     >>> letters = profile("induction", "letters.txt", "letters")

@@ -93,8 +93,13 @@ def versions() -> tuple[str, ...]:
 def window_by_window(
     model: "Model", texts: Sequence[str], about: ProfileScope, *, turn: Turn
 ) -> Iterator[tuple[ProfileScope, Sums, Mapping[int, str], float]]:
-    """What the profile of each window is made of, and the seconds that it took. turn: makes a context in
-    which one is computed."""
+    """What the profile of each window is made of, and the seconds that it took.
+
+    Args:
+        texts: of the windows; they are numbered from 0.
+        about: what is profiled; it comes back with the window that was done.
+        turn: makes a context in which one is computed.
+    """
     profiled = Profiled.of(model)
     for number, text in enumerate(texts):
         with turn():

@@ -38,7 +38,13 @@ def write(
     folder: Path, about: ProfileScope, sums: Sums, texts: Mapping[int, str], labels: pd.DataFrame
 ) -> None:
     """Writes a profile. A reader finds the old one or the new one, never a mixture, whenever the writer ends:
-    heads.parquet is exchanged last, and only then are the files deleted that belonged to the old one."""
+    heads.parquet is exchanged last, and only then are the files deleted that belonged to the old one.
+
+    Args:
+        folder: is made where it is missing.
+        texts: by the number of the window; those of all examples.
+        labels: one row a head and label, with the columns of `COLUMNS`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     kept = sorted(set(sums.examples.rows["window"].tolist()))
     columns: dict[str, dict[str, object]] = {

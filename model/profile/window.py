@@ -69,9 +69,15 @@ def _unembedding(model: "Model") -> Array | None:
 
 
 def window_sums(profiled: Profiled, text: str, number: int, window: int) -> Sums:
-    """What one window adds. number: of the window in its corpus. Raises UncountedError for a text that the
-    model does not read, for one of too few or too many tokens, also the one that a decoder writes itself,
-    and for numbers that are not finite."""
+    """What one window adds.
+
+    Args:
+        number: of the window in its corpus.
+        window: most tokens of one.
+
+    Raises UncountedError for a text that the model does not read, for one of too few or too many tokens, also
+    the one that a decoder writes itself, and for numbers that are not finite.
+    """
     _check_length(_tokens(profiled.model, text), "the model reads", window)
     trace = profiled.model.trace(text)
     if trace.target_tokens:
@@ -145,7 +151,12 @@ def direct_effects(
     profiled: Profiled, trace: Trace, rows: Array, tokens: NDArray[np.intp]
 ) -> Iterator[tuple[str, Tensor]]:
     """(H, R) by sub-layer of the decoder, the last one first: what each head adds, through the norms as they
-    were recorded, to what rows (R, d_model) read of the last state at each of their tokens (R,)."""
+    were recorded, to what rows read of the last state.
+
+    Args:
+        rows: (R, d_model).
+        tokens: (R,): the position at which each row reads.
+    """
     reader = StreamReader(rows.astype(np.float64), tokens)
     for part in sub_layers_back(profiled.model, trace, "decoder", reader, None):
         if Place.named(part.name).kind == "feed_forward":

@@ -61,7 +61,15 @@ def from_other_run(
     target_tokens: tuple[Token, ...],
 ) -> Through:
     """What puts the parts of the other run, which is passed now, into the next one, as its intervention
-    asks. Raises ValueError where they do not fit."""
+    asks.
+
+    Args:
+        recorder: of the next pass; it is read, not written into.
+        tokens: of the text of the next pass.
+        target_tokens: that both decoders read; () without a second stack.
+
+    Raises ValueError where they do not fit.
+    """
     patch = recorder.intervention.patch
     if patch is None:
         return unchanged
@@ -217,13 +225,16 @@ class Model:
     ) -> Trace:
         """One pass over a text, and everything it leaves behind.
 
-        `target` is what an encoder–decoder's decoder reads; None: the unchanged model's own greedy
-        output, or the text itself where the library takes that (BART as a classifier). `continued` are ids
-        that the model has written so far. They follow the text (or the target) as ids, because
-        their letters might be tokenized differently. `record="full"` adds feed-forward activations
-        and norm outputs. `explicit=True` runs without the fused kernel and
-        records the scores and weights that the model itself computed. Raises ValueError, with a
-        sentence for the page, for a text or an intervention that cannot be run.
+        Args:
+            target: what an encoder–decoder's decoder reads; None: the unchanged model's own greedy output, or
+                the text itself where the library takes that (BART as a classifier).
+            continued: ids that the model has written so far. They follow the text (or the target) as ids,
+                because their letters might be tokenized differently.
+            record: "full" adds feed-forward activations and norm outputs.
+            explicit: runs without the fused kernel, and records the scores and weights that the model itself
+                computed.
+
+        Raises ValueError, with a sentence for the page, for a text or an intervention that cannot be run.
         """
         tokens, written = self.tokens(text), self._written(continued)
         if self.config.shape == "decoder":
@@ -256,7 +267,14 @@ class Model:
         text: str = "",
     ) -> tuple[Trace, Array]:
         """One pass over given tokens: its trace, and what the pass ends with, (token, …): logits, or the
-        final states of an encoder and of a pass whose logits are deferred."""
+        final states of an encoder and of a pass whose logits are deferred.
+
+        Args:
+            target_tokens: what an encoder–decoder's decoder reads; () for one stack.
+            record, explicit: as in `trace`.
+            deferred: whether the logits are left to be computed when they are asked for.
+            text: as the trace names it.
+        """
         trace, ended = self._passed(
             tokens,
             target_tokens,
@@ -304,8 +322,13 @@ class Model:
         *,
         text: str = "",
     ) -> tuple[Trace, Array]:
-        """The trace of a pass that is over, and what it ended with, (token, …). recorder: what it left
-        behind. ended: (1, token, …), what the module gave.
+        """The trace of a pass that is over, and what it ended with, (token, …).
+
+        Args:
+            recorder: what the pass left behind.
+            ended: (1, token, …), what the module gave.
+            tokens, target_tokens: what was fed to it; () for one stack.
+            text: as the trace names it.
 
         >>> from model.nn.recorder import Recorder, recording
         >>> recorder, tokens = Recorder(level="attention"), model.tokens("The cat sat")
@@ -358,6 +381,10 @@ class Model:
         self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
     ) -> tuple[Token, ...]:
         """Greedy continuation of a text, or its translation by an encoder–decoder, without `start`.
+
+        Args:
+            limit: tokens at most; fewer where the model ends the text, or its context is full.
+            intervention: holds at every token.
 
         Raises ValueError for an encoder, which predicts no next token.
         """
@@ -463,8 +490,11 @@ def trace_of_pass(
     *,
     text: str,
 ) -> Trace:
-    """The trace of a pass that is over, as `Model.collected` has it: what lies on a GPU stays there until it
-    is read."""
+    """The trace of a pass that is over: what lies on a GPU stays there until it is read.
+
+    Args:
+        recorder, ended, tokens, target_tokens, text: as in `Model.collected`.
+    """
     with recording(recorder), torch.inference_mode():
         angles = model.module.embedding.angles(len(tokens), model.device)
     arrays, matrix, prediction = PassArrays(), model.module.output_matrix, None

@@ -144,7 +144,15 @@ class Runnable(Protocol):
         limit: int,
         first: int | None = None,
     ) -> list[int]:
-        """Greedy decoding. first: what the decoder of two stacks writes first; None: what it finds best."""
+        """Greedy decoding: the ids that are written, without `start`.
+
+        Args:
+            ids: (1, token).
+            start: what the decoder of two stacks reads first; a decoder alone reads none.
+            end: the id after which it stops; None: nothing ends it.
+            limit: tokens at most.
+            first: what the decoder of two stacks writes first; None: what it finds best.
+        """
         ...
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
@@ -209,8 +217,11 @@ def check_record(
 ) -> int:
     """Bytes that a pass would record. Raises ValueError where they are more than a page holds.
 
-    length: tokens of the text. layers: attention sub-layers. full: whether it keeps the outputs of norms and
-    the neurons too. dropout: whether it keeps every stage of every head's weights.
+    Args:
+        length: tokens of the text.
+        layers: attention sub-layers.
+        full: whether it keeps the outputs of norms and the neurons too.
+        dropout: whether it keeps every stage of every head's weights.
     """
     states = (2 * layers + 1) * config.d_model  # before, between and after the sub-layers
     heads = 2 * config.d_model * (1 + config.key_head_count / config.heads)  # q and output, k and v
@@ -243,7 +254,9 @@ def check_intervention(
 ) -> None:
     """Raises ValueError where an intervention names something that this pass does not have.
 
-    name: the model's. lengths: tokens of the text, and of the target (0 without one).
+    Args:
+        name: the model's.
+        lengths: tokens of the text, and of the target (0 without one).
     """
     if not intervention.positions:
         require(name, "positions", module.unproven)
@@ -301,8 +314,10 @@ def check_patch(
 ) -> None:
     """Raises ValueError where parts of another run cannot be put into this pass.
 
-    name: the model's. lengths: tokens of the text, and of the target (0 without one). other: tokens of
-    the other text.
+    Args:
+        name: the model's.
+        lengths: tokens of the text, and of the target (0 without one).
+        other: tokens of the other text.
     """
     if patch.model != name:
         raise ValueError(f"A run of {patch.model} has no parts that {name} could take.")

@@ -75,7 +75,12 @@ class RecordedModel(Model):
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Trace:
-        """The recorded run. Raises NoWeightsError for any other one."""
+        """The recorded run. Raises NoWeightsError for any other one.
+
+        Args:
+            text: must be the recorded one.
+            record: is not read: the run has what was recorded.
+        """
         if text != self.run.text:
             raise NoWeightsError("let it read another text")
         if intervention.changes or explicit:

@@ -107,7 +107,11 @@ def longest_first(
     word: str, vocabulary: Container[str], *, continues: str = CONTINUES, unknown: str = UNKNOWN
 ) -> tuple[CutStep, ...]:
     """Takes the longest piece that the vocabulary has from the start of what is left, until nothing is. If
-    there is none, the whole word is unknown.
+    there is none, or the word has more than 100 letters, the whole word is unknown.
+
+    Args:
+        continues: what a piece begins with that does not begin the word.
+        unknown: the piece that stands for a word of which no cut is found.
 
     Source: Wu et al. 2016, as BERT uses it.
     """

@@ -143,7 +143,15 @@ def loads_of(
     waiting: int,
     runs: float,
 ) -> list[Load]:
-    """The loads of the models of this process. sizes: their bytes. traces: model and bytes of each."""
+    """The loads of the models of this process.
+
+    Args:
+        sizes: bytes by model.
+        traces: model and bytes of each.
+        happened: how often, by model and event.
+        waiting: passes in the queue of all models.
+        runs: seconds since the process began.
+    """
     return [
         Load(
             model=name,
@@ -466,10 +474,15 @@ class Engine:
         work: float = math.inf,
     ) -> Iterator[None]:
         """Holds a turn in the queue of passes. Long work takes many short turns: others come in between.
+        Passes in it are cancelled when the visitor leaves or the time is over. Between sub-layers a turn of
+        much less work may come in.
 
-        Passes in it are cancelled when the visitor leaves or the time is over. background: for work beside
-        the page; it is never turned away, because it takes its own visitor's turns only.
-        Between sub-layers a turn of much less work may come in. work: tokens × weights; inf: not known.
+        Args:
+            waiting: is told the place in the queue.
+            background: for work beside the page; it is never turned away, because it takes its own visitor's
+                turns only. None: the work is for the page itself.
+            work: tokens × weights; inf: not known.
+
         Raises QueueFullError, PassTooLongError and OutOfMemoryError.
         """
         asker = background or Background(self._visitor(), self._wanted)

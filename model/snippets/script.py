@@ -77,6 +77,10 @@ class LayerCode:
     ) -> str:
         """At most 40 lines that need PyTorch and saved files only, and print the number of one cell.
 
+        Args:
+            head, query, key: of the cell, from 0; a stage without one of them does not read it.
+            dimension: of a vector's number, from 0.
+
         Raises ValueError where there is no code for this stage.
         """
         if stage not in self.snippets:
@@ -206,7 +210,13 @@ def script(
 ) -> str:
     """A script that prints one number of a trace, with PyTorch and the saved trace only.
 
-    origin: where queries, keys and values are to be computed too, which needs the saved weights.
+    Args:
+        place: the name of the sub-layer.
+        head, query, key: of the cell, from 0.
+        dimension: of a vector's number, from 0.
+        origin: where queries, keys and values are to be computed too, which needs the saved weights; None:
+            they are read.
+
     Raises ValueError for a stage that has no code.
 
     >>> from model.code import script

@@ -126,7 +126,12 @@ class Facts:
         intervention: Intervention,
         later: tuple[LaterStage, ...] | None = None,
     ) -> "Facts":
-        """later: the stages that are shown; None: those of this layer, and a mask."""
+        """The facts of a recorded sub-layer.
+
+        Args:
+            intervention: of the run; its dropout and seed are read.
+            later: the stages that are shown; None: those of this layer, and a mask.
+        """
         query, key, value = attention.vectors
         mask = attention.mask
         masks = mask is not None and not bool(mask.all())

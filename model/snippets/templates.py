@@ -178,7 +178,13 @@ def _slots(facts: Facts) -> dict[str, object]:
 
 
 def vectors(facts: Facts, vector: Vector, stage: CodeStage, style: Style) -> Snippet:
-    """The lines of queries, keys or values: how they come of x."""
+    """The lines of queries, keys or values: how they come of x.
+
+    Args:
+        facts: of the layer.
+        vector: how these vectors are made.
+        stage: "query", "key" or "value".
+    """
     letter, norm = LETTERS[stage], vector.norm
     heads = facts.heads if stage == "query" else facts.groups
     width = facts.value_width if stage == "value" else facts.width

@@ -22,8 +22,13 @@ class Machine(Node):
 
     @classmethod
     def start(cls, folder: str, cpus: int, address: str | None = None) -> "Machine":
-        """Starts the first machine of a cluster, or one more for that of an address. folder: for sockets and
-        logs."""
+        """Starts a machine of a cluster.
+
+        Args:
+            folder: for sockets and logs.
+            cpus: that it offers.
+            address: of the cluster that it joins; None: it is the first of one.
+        """
         params = RayParams(
             node_ip_address="127.0.0.1",
             gcs_address=address,

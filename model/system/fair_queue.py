@@ -119,7 +119,12 @@ class FairQueue:
         after: int = 0,
         work: float = math.inf,
     ) -> Iterator[HeldTurn]:
-        """Joins the queue, waits for the visitor's turn and holds it: `join` and `turn` in one."""
+        """Joins the queue, waits for the visitor's turn and holds it: `join` and `turn` in one.
+
+        Args:
+            waiting, wanted: as in `turn`.
+            visitor, however_long, after, work: as in `join`.
+        """
         ticket = self.join(visitor, however_long=however_long, after=after, work=work)
         with self.turn(ticket, waiting, wanted) as turn:
             yield turn
@@ -132,11 +137,15 @@ class FairQueue:
         after: int = 0,
         work: float = math.inf,
     ) -> Ticket:
-        """Joins the queue; the ticket is for `turn`. Raises QueueFullError where too many visitors stand
-        before it, or the visitor has too many tickets.
+        """Joins the queue; the ticket is for `turn`.
 
-        however_long: the bound does not count. after: it counts as if it came so many turns later. work: of
-        the turn, in a unit of all turns' own; inf where it is not known.
+        Args:
+            visitor: None: takes turns as one visitor with the others of None; the bound counts each alone.
+            however_long: the bound does not count.
+            after: it counts as if it came so many turns later.
+            work: of the turn, in a unit of all turns' own; inf where it is not known.
+
+        Raises QueueFullError where too many visitors stand before it, or the visitor has too many tickets.
         """
         with self._moved:
             ticket = Ticket(visitor, next(self._tickets), self._turns + after, work)
@@ -186,8 +195,11 @@ class FairQueue:
     def turn(
         self, ticket: Ticket, waiting: Callable[[int], object], wanted: Callable[[], object]
     ) -> Iterator[HeldTurn]:
-        """Waits for a ticket's turn and holds it. `waiting` is told the place (1 = next) when it changes.
-        `wanted` is called every 0.2 seconds; what it raises ends the wait.
+        """Waits for a ticket's turn and holds it.
+
+        Args:
+            waiting: is told the place (1 = next) when it changes.
+            wanted: is called every 0.2 seconds; what it raises ends the wait.
 
         Raises LeftError where the ticket was taken out of the queue.
         """

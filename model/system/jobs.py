@@ -73,8 +73,14 @@ class Jobs(Generic[K, J]):
             return job
 
     def start(self, key: K, job: J, work: Callable[[J], object], *, again: bool = False) -> J:
-        """The job of a key that is under way or done; else this one, which begins now. again: what is done is
-        done once more. Raises QueueFullError."""
+        """The job of a key that is under way or done; else this one, which begins now.
+
+        Args:
+            work: is called with the job, in a thread of its own.
+            again: what is done is done once more.
+
+        Raises QueueFullError.
+        """
         with self._guard:
             known = self._jobs.get(key)
             if known is not None and (

@@ -56,8 +56,15 @@ def default_trace_megabytes() -> int:
 def variable(
     name: str, default: object, meaning: str, *, told: str = "", must: str = "", **checks: Any
 ) -> Any:
-    """The field of a variable. told: the default in words; must: what a value must be; checks: of pydantic.
-    A default that is a function is called, with the fields above it where it takes an argument."""
+    """The field of a variable.
+
+    Args:
+        default: a function is called, with the fields above it where it takes an argument.
+        meaning: in the table of settings.
+        told: the default in words; "": as it is.
+        must: what a value must be; bounds of whole numbers say so themselves.
+        checks: of pydantic.
+    """
     filled: dict[str, Any] = {"default_factory" if callable(default) else "default": default}
     told = told or (f"`{default}`" if isinstance(default, str) else str(default))
     if checks.keys() == {"ge", "le"}:

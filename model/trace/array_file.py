@@ -56,8 +56,14 @@ class Header:
 def write(
     file: BinaryIO, arrays: Mapping[str, NDArray[Any]], key: str = "", text: str = ""
 ) -> None:
-    """Writes arrays, one at a time, and a text under a key of the metadata, if any. Raises ValueError where
-    they are more than can be read again."""
+    """Writes arrays, one at a time, and a text.
+
+    Args:
+        file: open for writing in bytes; it stays open.
+        key: of the metadata, under which the text stands; "": no text is written.
+
+    Raises ValueError where they are more than can be read again.
+    """
     # The widest numbers stand first, so that each array begins at a multiple of its width.
     names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
     header: dict[str, object] = {"__metadata__": {key: text}} if key else {}

@@ -45,6 +45,10 @@ def matrix_csv(
 
     Each number has as few digits as give the same float32 again; NaN, a masked cell, is empty.
     Raises ValueError if names and values do not fit.
+
+    Args:
+        runs: (row, column) each, by the run's name.
+        corner: what stands above the names of the rows.
     """
     lines: list[list[str]] = [["run", corner, *map(sheltered, columns)]]
     for run, values in runs.items():

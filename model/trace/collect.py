@@ -298,8 +298,14 @@ def attention_record(
     weights_set: tuple[WeightSet, ...] = (),
     arrays: PassArrays | None = None,
 ) -> Attention:
-    """One sub-layer's tensors as a record of plain arrays. Cross-attention is never rotary, for its
-    queries and keys stand in two texts. arrays: of the other sub-layers."""
+    """One sub-layer's tensors as a record of plain arrays.
+
+    Args:
+        ablated: numbers of the heads whose output is zero.
+        projection: of the model. Cross-attention is never rotary: its queries and keys stand in two texts.
+        weights_set: by hand, in this sub-layer.
+        arrays: those of the other sub-layers of the pass; None: there are none.
+    """
     arrays = arrays or PassArrays()
     place, crosses = tensors.place, tensors.place.kind == "cross"
     mask, kind = tensors.mask, Attention
@@ -549,7 +555,15 @@ def trace_of(
     arrays: PassArrays,
     precision: torch.dtype = torch.float32,
 ) -> Trace:
-    """All that a recorder collected, as a Trace."""
+    """All that a recorder collected, as a Trace.
+
+    Args:
+        model, text: as the trace names them.
+        target_tokens: of the second text; () where there is one alone.
+        angles: (token, pair), in radians; None: nothing is rotary.
+        device, precision: that the pass ran on and in.
+        arrays: those of this pass that were made before.
+    """
     intervention, projection = recorder.intervention, config.projection
     projection = replace(projection, turned=projection.turned and intervention.positions)
     return Trace(

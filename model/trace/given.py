@@ -87,6 +87,14 @@ def attention_given(
 
     The output is computed here. Raises ValueError for shapes that do not fit and for numbers that are not
     finite.
+
+    Args:
+        query, key, value: (head, token, d_k); the heads of queries may share fewer of keys and values.
+        mask: (query, key) or (head, query, key), True = may look; numbers are added, and very negative ones
+            hide. None: nothing is hidden.
+        bias: added to the scaled scores; None: nothing is.
+        scale: the factor on the scores; None: 1/√d_k.
+        crosses: whether queries and keys stand in two texts; two lengths say so, unless the mask looks back.
     """
     queries, keys, values = (_layers(one) for one in (query, key, value))
     count = len(queries)

@@ -26,9 +26,14 @@ def score_rounding(
     scale: float,
     precision: float = SINGLE,
 ) -> Wide:
-    """(query,): how far rounding may move the scaled scores of each query. query (T, d_k), key (S, d_k).
+    """(query,): how far rounding may move the scaled scores of each query. The products are added up in
+    single precision; queries, keys and scores are kept in that of the run.
 
-    The products are added up in single precision; queries, keys and scores are kept in that of the run.
+    Args:
+        query: (T, d_k).
+        key: (S, d_k).
+        scale: the factor on the scores.
+        precision: the share by which a number of the run is rounded.
     """
     terms = query.shape[1] * SINGLE + ROUNDINGS * precision
     longest = float(np.linalg.norm(key.astype(np.float64), axis=-1).max(initial=0.0))

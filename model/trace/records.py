@@ -96,11 +96,20 @@ def largest_gap(
     bias: Array | None = None,
     sink: float | None = None,
 ) -> float:
-    """Largest |softmax(q · kᵀ · scale, capped, biased, masked) · v − output| of one head.
+    """Largest |softmax(q · kᵀ · scale, capped, biased, masked) · v − output| of one head. A row whose every
+    key is masked by minus infinity is zero.
 
-    query (T, d_k), key (S, d_k), value (S, d_v), output (T, d_v), mask (T, S), True = may look.
-    look_ahead stands for a look-ahead mask. bias: (T or 1, S). sink: the logit of the softmax's one more
-    column. A row whose every key is masked by minus infinity is zero.
+    Args:
+        query: (T, d_k).
+        key: (S, d_k).
+        value: (S, d_v).
+        output: (T, d_v), as recorded.
+        mask: (T, S), True = may look; None: nothing is hidden.
+        look_ahead: whether a look-ahead mask stands in the place of `mask`.
+        mask_value: of a hidden score.
+        cap: of the scaled scores; None: none.
+        bias: (T or 1, S), added to them.
+        sink: the logit of the softmax's one more column; None: it has none.
     """
     gaps = []
     for start in range(0, len(query), BLOCK):

@@ -59,8 +59,15 @@ class Vocabulary:
     def of(
         cls, text: NDArray[np.uint8], ends: NDArray[np.int64], special: BoolArray
     ) -> "Vocabulary":
-        """The tokens of the arrays that `arrays` gives. Raises ValueError for ends in another order, letters
-        behind the last, and a text beyond `LONGEST`."""
+        """The tokens of the arrays that `arrays` gives.
+
+        Args:
+            text: all texts in UTF-8, one behind the other.
+            ends: (token,): where each ends in it.
+            special: (token,): whether it is one of the tokenizer's own marks.
+
+        Raises ValueError for ends in another order, letters behind the last, and a text beyond `LONGEST`.
+        """
         lengths = np.diff(ends, prepend=0)
         if (lengths < 0).any() or len(text) != max(1, ends[-1]):
             raise ValueError("the texts of the vocabulary overlap, or leave letters over")
@@ -273,11 +280,17 @@ class Trace:
         bias: object = None,
         target_tokens: GivenTokens | None = None,
     ) -> "Trace":
-        """Attention of plain arrays, numpy's or PyTorch's: (head, token, d_k) each; lists of them are layers.
+        """Attention of plain arrays, numpy's or PyTorch's. A list of them is one for each layer.
 
-        mask: (query, key) or (head, query, key), bool, True = may look; a mask of numbers is added, and its
-        very negative ones hide. scale: the factor on the scores, 1/sqrt(d_k) if None. bias: what is added to
-        them. tokens: words or ids of the keys' text; target_tokens: of the queries', where that is another.
+        Args:
+            query, key, value: (head, token, d_k) each.
+            mask: (query, key) or (head, query, key), True = may look; a mask of numbers is added, and its
+                very negative ones hide. None: nothing is hidden.
+            scale: the factor on the scores; None: 1/√d_k.
+            tokens: words or ids of the keys' text; None: the numbers of the positions.
+            bias: what is added to the scaled scores.
+            target_tokens: of the queries' text, where that is another.
+
         Raises ValueError for shapes that do not fit and numbers that are not finite.
 
         >>> from model import Trace
@@ -302,8 +315,15 @@ class Trace:
         target_tokens: GivenTokens | None,
         reason: str,
     ) -> "Trace":
-        """A trace of attention alone; the reason is given where more is asked of it. Raises ValueError where
-        the words are not as many as the tokens.
+        """A trace of attention alone.
+
+        Args:
+            model, device: as they are named beside its numbers.
+            tokens: words or ids of the text; None: the numbers of the positions.
+            target_tokens: of the second text, if attention reads two.
+            reason: is given where more than attention is asked of the trace.
+
+        Raises ValueError where the words are not as many as the tokens.
 
         >>> from model import Trace
         >>> alone = trace.attention[:1]

@@ -75,8 +75,15 @@ def read_trace_of(file: BinaryIO, size: int, most_bytes: int | None = None) -> T
 def read_arrays(
     file: BinaryIO, header: Header, wanted: Wanted, otherwise: str
 ) -> dict[str, NDArray[Any]]:
-    """Every array that is wanted of a file. Raises ValueError for numbers that it may not hold.
-    otherwise: what these are, in a clause."""
+    """Every array that is wanted of a file, by name.
+
+    Args:
+        file: open for reading in bytes.
+        header: as `array_file` has read it.
+        otherwise: what numbers are that an array may not hold, in a clause of the error.
+
+    Raises ValueError for such numbers.
+    """
     arrays = {}
     for name, numbers in wanted.numbers.items():
         arrays[name] = array_file.read_array(file, header, name)

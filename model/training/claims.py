@@ -99,7 +99,12 @@ class Ending:
 
 
 def ending(claim: Claim, name: str, runs: Runs, measure: str = "") -> Ending:
-    """The last values of a variant, by its name in the picture."""
+    """The last values of a variant, one of each run.
+
+    Args:
+        name: of the variant in the picture.
+        measure: "": that of the claim.
+    """
     _, values = curves(runs, claim.variants[name], measure or claim.measure)
     return Ending(name, values[:, -1])
 

@@ -192,7 +192,13 @@ def described(
     before: Adjective | None,
     after: Adjective | None,
 ) -> GrammarSubject:
-    """English: determiner, adjectives, noun. French: determiner, one adjective, noun, the other."""
+    """English: determiner, adjectives, noun. French: determiner, one adjective, noun, the other.
+
+    Args:
+        determiner: in English; "a" becomes "an" before a vowel.
+        before, after: the adjective that French puts before the noun, and the one behind it; None: there is
+            none. English has both before the noun, in this order.
+    """
     adjectives = [adjective for adjective in (before, after) if adjective]
     noun_at = 1 + len(adjectives)
     named = noun.english_plural if plural else noun.english

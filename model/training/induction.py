@@ -35,10 +35,13 @@ HeadWeights = dict[tuple[str, int], Array]
 def in_context_bigrams(
     random: Random, symbols: Ids, *, count: int, length: int, faithful: float = 0.75
 ) -> tuple[Ids, Ids]:
-    """Inputs and targets, both (count, length): each row has 6–24 symbols and its own successor map.
+    """Inputs and targets, both (count, length): each row has 6–24 symbols and its own successor map. A target
+    is scored where its pair stood in the row before.
 
-    The next symbol is the current one's successor with probability `faithful`, else a random one of the
-    row. A target is scored where its pair stood in the row before.
+    Args:
+        symbols: the ids to choose from.
+        faithful: with this probability the next symbol is the current one's successor, else a random one of
+            the row.
     """
     sequences = np.stack(
         [_one_sequence(random, symbols, length + 1, faithful) for _ in range(count)]
@@ -106,7 +109,13 @@ def previous_token(weights: HeadWeights) -> dict[tuple[str, int], float]:
 
 
 def said_twice(random: Random, symbols: Iterable[int], *, count: int, period: int) -> Tensor:
-    """(count, 2 * period): lists of different random symbols, each repeated once."""
+    """(count, 2 · period): lists of different random symbols, each repeated once.
+
+    Args:
+        symbols: the ids to choose from.
+        count: lists.
+        period: symbols of a list.
+    """
     pool = np.fromiter(symbols, dtype=np.int64)
     lists = np.stack([random.choice(pool, period, replace=False) for _ in range(count)])
     return torch.from_numpy(np.concatenate([lists, lists], axis=1))
@@ -127,8 +136,13 @@ def repeat_accuracy(
 def repeat_evaluation(
     module: Transformer, random: Random, symbols: range | tuple[int, ...], *, period: int
 ) -> Evaluation:
-    """Scores on lists that are repeated once: the best induction and previous-token heads, and the
-    accuracy with and without the latter."""
+    """Scores on 32 lists that are repeated once: the best induction and previous-token heads, and the
+    accuracy with and without the latter.
+
+    Args:
+        symbols: the ids to choose from.
+        period: symbols of a list.
+    """
     lists = said_twice(random, symbols, count=32, period=period)
     weights = mean_weights(module, lists)
     inducing, share = best(

@@ -58,7 +58,12 @@ class WeightsAlone(Attention):
 
     @classmethod
     def of(cls, place: Place, weights: Array, mask: BoolArray | None) -> "WeightsAlone":
-        """weights: (head, query, key). mask: (query, key) or (head, query, key), True = may look."""
+        """A sub-layer of given weights.
+
+        Args:
+            weights: (head, query, key), rows sum to 1.
+            mask: (query, key) or (head, query, key), True = may look; None: nothing is hidden.
+        """
         heads, queries, keys = weights.shape
         empty = read_only(np.zeros((heads, queries, 0), np.float32))
         no_keys = read_only(np.zeros((heads, keys, 0), np.float32))
@@ -204,7 +209,12 @@ class RecordedTraining:
 
     def gap(self, probe: int, place: str, head: int) -> float:
         """Largest difference between the statistics of one head as they were measured in the training and
-        those of its weights, at the steps that have weights."""
+        those of its weights, at the steps that have weights.
+
+        Args:
+            probe: the number of the probe text, from 0.
+            place: the name of the sub-layer.
+        """
         traces = self.traces(probe)
         (layer,) = (one for one in self.probes[probe].layers if one.place.name == place)
         tokens = HeadTokens(traces.queries(place), traces.keys(place), layer.place.kind == "cross")

@@ -246,8 +246,14 @@ def edge_lengths(
     keys: Sequence[str],
     blocked: NDArray[np.bool_] | None,
 ) -> go.Figure:
-    """lengths (query, key) of what every edge of a head carries, as a heatmap from 0 to the largest. blocked:
-    True where a cell is masked. Raises ValueError if labels and lengths do not fit."""
+    """What every edge of a head carries, as a heatmap from 0 to the largest.
+
+    Args:
+        lengths: (query, key), of vectors.
+        blocked: True where a cell is masked; None: none is.
+
+    Raises ValueError if labels and lengths do not fit.
+    """
     figure = heatmap(
         lengths,
         rows=Axis("query", queries),
@@ -298,8 +304,12 @@ def next_tokens(
     *,
     decimals: int = 4,
 ) -> go.Figure:
-    """What a model expects next, the most probable on top; `after` None draws the unchanged model alone.
-    decimals: of the numbers on hovering; the bars bear three at most."""
+    """What a model expects next, the most probable on top.
+
+    Args:
+        before, after: probabilities, 0 to 1; after None: there is the unchanged model alone.
+        decimals: of the numbers on hovering; the bars bear three at most.
+    """
     pairs = [("unchanged", before, MASKED if after is not None else PROBABILITY)]
     if after is not None:
         pairs.append(("changed", after, PROBABILITY))
@@ -529,8 +539,9 @@ def contribution_lengths(
     """Bars: the length of what each sub-layer adds to the residual stream; a line: the length of the stream
     that it reads.
 
-    added, stream: (sub-layer, token). token: whose lengths are drawn, with the mean of all tokens
-    as diamonds; None: the mean.
+    Args:
+        added, stream: (sub-layer, token).
+        token: whose lengths are drawn, with the mean of all tokens as diamonds; None: the mean.
     """
     positions = list(range(len(names)))
     means, lengths = added.mean(1), stream.mean(1) if token is None else stream[:, token]

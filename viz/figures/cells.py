@@ -41,9 +41,13 @@ _EDGE = 8  # pixels below cells without a scale
 def edges(
     look: BoolArray, cut: BoolArray, *, queries: Sequence[str], keys: Sequence[str]
 ) -> go.Figure:
-    """look (query, key): whether the mask allows the edge; cut: whether it is cut.
+    """The edges of a head. The last trace holds one mark a cell, row by row.
 
-    The last trace holds one mark a cell, row by row. Raises ValueError if sizes do not fit.
+    Args:
+        look: (query, key): whether the mask allows the edge.
+        cut: (query, key): whether it is cut.
+
+    Raises ValueError if sizes do not fit.
     """
     figure = heatmap(
         np.where(look, 0.35, 0.0).astype(np.float32),

@@ -29,9 +29,15 @@ _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0.0, "traceo
 def chart(
     traces: object, x: dict[str, object], y: dict[str, object], *, height: int, **layout: object
 ) -> go.Figure:
-    """A figure of traces over the axes x and y, the legend above. It is made in one piece: to update a figure
+    """A figure of traces over two axes, the legend above. It is made in one piece: to update a figure
     takes Plotly ten times as long. What all figures share stands here and in no template of Plotly's, for
-    Streamlit and a page on white each bring a template of their own."""
+    Streamlit and a page on white each bring a template of their own.
+
+    Args:
+        x, y: the axes, as Plotly's layout has them.
+        height: in pixels.
+        layout: more of Plotly's layout; it overrides what figures share.
+    """
     shared = {"margin": _MARGIN, "legend": _LEGEND, "height": height}
     return go.Figure(traces, shared | {"xaxis": x, "yaxis": y} | layout)
 
@@ -100,7 +106,14 @@ def line(
     width: float = 2.5,
     **more: object,
 ) -> go.Scatter:
-    """One curve. hover: the template of what hovering over a point shows."""
+    """One curve.
+
+    Args:
+        hover: the template of what hovering over a point shows.
+        dash: a name of Plotly's.
+        width: in pixels.
+        more: arguments of Plotly's scatter.
+    """
     return go.Scatter(
         x=x,
         y=y,
@@ -115,13 +128,25 @@ def line(
 def marks(
     x: object, y: object, *, hover: str = "", mode: str = "markers", **more: object
 ) -> go.Scatter:
-    """Marks, words or lines without an entry in the legend. Without `hover`, hovering shows nothing."""
+    """Marks, words or lines without an entry in the legend.
+
+    Args:
+        hover: the template of what hovering shows; "": nothing.
+        mode: Plotly's: markers, text, lines, or a sum of them.
+        more: arguments of Plotly's scatter.
+    """
     says = {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
     return go.Scatter(x=x, y=y, mode=mode, **{"showlegend": False, **says, **more})
 
 
 def bars_across(values: Sequence[float], colour: object, *, hover: str, **more: object) -> go.Bar:
-    """Horizontal bars, one a row. hover: the template of what hovering over one shows."""
+    """Horizontal bars, one a row.
+
+    Args:
+        colour: of all, or of each bar.
+        hover: the template of what hovering over one shows.
+        more: arguments of Plotly's bars.
+    """
     places = {"y": list(range(len(values))), "orientation": "h", "cliponaxis": False} | more
     return go.Bar(
         x=list(values), marker={"color": colour}, hovertemplate=f"{hover}<extra></extra>", **places
@@ -137,7 +162,12 @@ def ends_around(values: Sequence[float], share: float) -> list[float]:
 
 
 def note(text: str, x: float, y: float, **more: object) -> dict[str, object]:
-    """Words on a figure, to the right of their place."""
+    """Words on a figure, to the right of their place.
+
+    Args:
+        x, y: on the axes, unless `more` names other ones.
+        more: of Plotly's annotations.
+    """
     return {"text": text, "x": x, "y": y, "showarrow": False, "xanchor": "left"} | more
 
 
@@ -153,7 +183,13 @@ def frame(
     width: float = 2,
     dash: str | None = None,
 ) -> None:
-    """A frame on a figure. sides: left, right, top and bottom."""
+    """A frame on a figure.
+
+    Args:
+        sides: left, right, top and bottom, on the axes.
+        width: in pixels.
+        dash: a name of Plotly's; None: a whole line.
+    """
     left, right, top, bottom = sides
     line = {"color": colour, "width": width, "dash": dash}
     figure.add_shape(type="rect", x0=left, x1=right, y0=top, y1=bottom, line=line)

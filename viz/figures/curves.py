@@ -85,7 +85,12 @@ def gradient_by_depth(with_shortcuts: Sequence[float], without: Sequence[float])
 def position_curves(
     table: Values, columns: Sequence[int], *, column_name: str, value_name: str
 ) -> go.Figure:
-    """table (position, column): one curve for each of the chosen columns."""
+    """One curve for each of the chosen columns.
+
+    Args:
+        table: (position, column).
+        column_name, value_name: what a column and its numbers are called.
+    """
     lines = [
         line(
             list(range(len(table))),
@@ -113,9 +118,15 @@ def bias_curves(
     stairs: bool = False,
     mark: int | None = None,
 ) -> go.Figure:
-    """values (head, distance): one curve a head, the chosen one strong.
+    """One curve a head, the chosen one strong.
 
-    first: the first head's number. stairs: as steps, each as wide as its distance. mark: a distance, marked.
+    Args:
+        distances: of the values: the key's position minus the query's.
+        values: (head, distance), added to the scores.
+        chosen: the number of the strong head.
+        first: the first head's number.
+        stairs: as steps, each as wide as its distance.
+        mark: a distance that is marked; None: none is.
     """
     lines = [
         line(
@@ -223,8 +234,15 @@ FORMED = 5  # heads that have a colour beside the chosen one
 def heads_forming(
     steps: Sequence[int], values: Values, *, heads: Sequence[str], chosen: int, unit: str
 ) -> go.Figure:
-    """values (step, head): one number of every head against the training step. The chosen head is strong,
-    those that reach most have colours, the others are grey."""
+    """One number of every head against the training step. The chosen head is strong, those that reach most
+    have colours, the others are grey.
+
+    Args:
+        values: (step, head).
+        heads: their names.
+        chosen: the column of one of them.
+        unit: what the numbers are.
+    """
     order = [int(head) for head in np.argsort(-values.max(0), kind="stable") if head != chosen]
     looks = dict(zip(order[:FORMED], CURVES[1:], strict=False)) | {chosen: CURVES[0]}
     lines = [
@@ -367,8 +385,13 @@ class GrowthLine:
 def growth_lines(
     drawn: Sequence[GrowthLine], *, length: int, unit: str, crossing: float | None = None
 ) -> go.Figure:
-    """Both axes are logarithmic, so a square is a steeper line, and what does not grow a level one. A dotted
-    line marks `length`, a cross the length at which the first two are equal."""
+    """Both axes are logarithmic, so a square is a steeper line, and what does not grow a level one.
+
+    Args:
+        length: of the text, marked by a dotted line.
+        unit: what the numbers are.
+        crossing: the length at which the first two are equal, marked by a cross; None: they never are.
+    """
     far = max(4 * length, 4 * (crossing or 1), 64)
     lengths = np.geomspace(1, far, 60)
     traces = [

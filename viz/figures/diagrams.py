@@ -128,9 +128,13 @@ _ARC, _CHAIN, _GRADIENTS = (0.76, 0.92), (0.53, 0.66), (0.0, 0.42)  # of the hei
 def paths_and_gradients(
     tokens: Sequence[str], start: int, stop: int, gradients: Mapping[str, NDArray[np.floating]]
 ) -> go.Figure:
-    """How a token reaches another: above, the way from token `start` to token `stop`, one arc of attention,
-    stop − start steps of a chain. Below, the gradient of the last output by each token (token,) of both
-    networks, attention first."""
+    """How a token reaches another: above, the way from one token to the other, one arc of attention,
+    stop − start steps of a chain. Below, the gradient of the last output by each token.
+
+    Args:
+        start, stop: positions, from 0; start is not behind stop.
+        gradients: (token,) by network, attention first.
+    """
     attention, recurrent = WEIGHT, CURVES[1]
     steps = stop - start
     places = list(range(len(tokens)))
@@ -218,9 +222,10 @@ def staircase(
     """Writing as a staircase: of which tokens keys and values are kept, and of which they are computed. Rows
     are steps, columns the last of the tokens; at the right what each step takes.
 
-    bars: those that have an outline have one of the same name.
-    there: of each step the share of the layers, (token,), that have a token's key for the last one. first:
-    steps before these.
+    Args:
+        there: of each step the share of the layers, (token,), that have a token's key for the last one.
+        bars: one or two; those that have an outline have one of the same name.
+        first: steps before these.
     """
     hidden = max(len(tokens) - _COLUMNS, 0)
     at = np.arange(hidden, len(tokens))

@@ -464,8 +464,13 @@ def composition_graph(
 ) -> go.Figure:
     """Which heads read what others wrote: heads as points, layer below layer.
 
-    links: each drawn as wide as its ratio, coloured by what reads it; the widest above the rest, with rings
-    around both ends, and named where its name lies on no other row."""
+    Args:
+        layers: their names, from the top down.
+        heads: of each layer.
+        links: each drawn as wide as its ratio, coloured by what reads it; the widest above the rest, with
+            rings around both ends, and named where its name lies on no other row.
+        chosen: layer and head of the larger point.
+    """
     links = sorted(links, key=lambda link: link.ratio)
     largest = links[-1].ratio if links else 1.0
     traces: list[go.Scatter] = []

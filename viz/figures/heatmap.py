@@ -202,9 +202,13 @@ def cell_text(
 ) -> list[go.Scatter]:
     """Two traces of text for cells (row, column): on faint and on strong colours.
 
-    strength: how strong each cell's colour is, 0-1; NaN cells stay empty. strong: from where on it
-    is strong. words may hold Plotly's tags. Plotly draws them above its heatmaps. The colour that
-    Plotly itself would choose suits only a white page.
+    Plotly draws them above its heatmaps. The colour that Plotly itself would choose suits only a white page.
+
+    Args:
+        words: of each cell; they may hold Plotly's tags.
+        strength: how strong each cell's colour is, 0 to 1; NaN cells stay empty.
+        strong: from where on it is strong.
+        size: of the letters, in pixels.
     """
     full = strength > strong
     faint = ~full & ~np.isnan(strength)

@@ -39,8 +39,13 @@ def weights(trace: Trace, place: str, head: int) -> go.Figure:
 
 
 def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
-    """Weights (query, key) of one head in `other` minus those in `trace`, red where they are larger. Raises
-    ValueError also where the two runs have not as many tokens.
+    """Weights (query, key) of one head in `other` minus those in `trace`, red where they are larger.
+
+    Args:
+        place: the name of the sub-layer, in both runs.
+        head: from 0.
+
+    Raises ValueError also where the two runs have not as many tokens.
 
     >>> from model import Intervention
     >>> from viz import figures
@@ -59,6 +64,11 @@ def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
 
 def token_vectors(trace: Trace, place: str, head: int, which: VectorName = "query") -> go.Figure:
     """Queries, keys, values or outputs of one head as rows (token, d_k); colours diverge around 0.
+
+    Args:
+        place: the name of the sub-layer.
+        head: from 0, of the queries: heads may share keys and values.
+        which: "query", "key", "value" or "output".
 
     >>> from viz import figures
     >>> figures.token_vectors(trace, "decoder.1.self", 7, which="key").data[0].z.shape
@@ -121,9 +131,15 @@ def matrix(
     quantity: QuantityName = "score",
     names: tuple[str, str] = ("query", "key"),
 ) -> go.Figure:
-    """Any values (row, column) beside tokens or words. quantity: whose colours: "weight" runs from 0 to 1,
-    all others diverge around 0. names: of the two axes. Raises ValueError for another quantity, and if labels
-    and values do not fit.
+    """Any values beside tokens or words.
+
+    Args:
+        values: (row, column).
+        rows, columns: the words beside them.
+        quantity: whose colours: "weight" runs from 0 to 1, all others diverge around 0.
+        names: of the two axes.
+
+    Raises ValueError for another quantity, and if labels and values do not fit.
 
     >>> from viz import figures
     >>> words = ["a", "b"]

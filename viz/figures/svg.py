@@ -46,9 +46,12 @@ def miniature(values: NDArray[np.floating], quantity: QuantityName) -> str:
 
 
 def marked_bars(values: NDArray[np.floating], at: int, colour: str, most: int = 96) -> str:
-    """The address of a picture of values (number,) as grey bars on one line, one of them in a colour.
+    """The address of a picture of values as grey bars on one line, one of them in a colour.
 
-    most: bars that are drawn: of more numbers each bar is the largest of a few.
+    Args:
+        values: (number,).
+        at: which of them has the colour.
+        most: bars that are drawn: of more numbers each bar is the largest of a few, the coloured one itself.
     """
     each = -(-len(values) // most)
     groups = [values[start : start + each] for start in range(0, len(values), each)]
@@ -118,7 +121,12 @@ def still(
     keys: Sequence[str],
 ) -> str:
     """The weights of a head with their tokens, and one cell in a sentence below, as HTML without scripts. Of
-    a long text a square is the largest weight of a block. cell: the chosen head, query and key."""
+    a long text a square is the largest weight of a block.
+
+    Args:
+        cell: the chosen head, query and key, from 0.
+        queries, keys: the texts of their tokens.
+    """
     head, query, key = cell
     words = escape(readout(attention, head, query, key, queries=queries, keys=keys))
     weights = attention.weights(head)

@@ -92,10 +92,14 @@ def token_rows(
     end: ColourEnd | None = None,
     chosen: int | None = None,
 ) -> go.Figure:
-    """values (token, column) as a heatmap with a row for each token.
+    """A heatmap with a row for each token.
 
-    chosen: the row that is framed; with it each cell of up to 64 rows can be clicked: trace "marks" has a
-    point a cell, row by row.
+    Args:
+        values: (token, column).
+        quantity: whose colours, which diverge around 0.
+        end: of the colours; None: that of these values.
+        chosen: the row that is framed; with it each cell of up to 64 rows can be clicked: trace "marks" has a
+            point a cell, row by row. None: none is.
     """
     end = end or colour_end(values)
     rows = Axis("token", tokens)
@@ -129,7 +133,12 @@ def token_rows(
 
 
 def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) -> None:
-    """A frame around one row of so many columns."""
+    """A frame around one row.
+
+    Args:
+        width: columns.
+        inset: how far it lies within the row, above and below, in rows.
+    """
     frame(figure, (-0.5, width - 0.5, row - 0.5 + inset, row + 0.5 - inset), MASKED)
 
 
@@ -152,10 +161,13 @@ def rows_around(id_: int, vocabulary: int) -> range:
 def look_up(
     table: VectorArray, texts: Sequence[str], *, id_: int, product: VectorArray
 ) -> go.Figure:
-    """One-hot times the table (vocabulary, d_model): the one-hot vector on the left, beside it the rows
-    around an id, below them their sum.
+    """One-hot times the table: the one-hot vector on the left, beside it the rows around an id, below them
+    their sum.
 
-    texts: the tokens of `rows_around`. product (d_model,): one-hot times the whole table.
+    Args:
+        table: (vocabulary, d_model).
+        texts: the tokens of `rows_around`.
+        product: (d_model,): one-hot times the whole table.
     """
     ids, width = rows_around(id_, len(table)), len(product)
     left_out = [np.full(width, np.nan)] * (ids.start > 0)
@@ -320,8 +332,13 @@ def merging(
 def merging_of_tokens(
     outputs: VectorArray, total: VectorArray, *, tokens: Sequence[str], groups: int
 ) -> go.Figure:
-    """The whole sentence: the outputs (head, token, d_v) side by side; below them what the sub-layer writes,
-    total (token, d_model)."""
+    """The whole sentence: the outputs of the heads side by side; below them what the sub-layer writes.
+
+    Args:
+        outputs: (head, token, d_v).
+        total: (token, d_model).
+        groups: heads of keys and values: heads that share one have one colour.
+    """
     count, width = total.shape
     end = {"outputs": colour_end(outputs), "sums": colour_end(total)}
     traces = list(_strips(outputs, width, groups, end["outputs"], height=1))

@@ -93,8 +93,14 @@ class HeadMap:
 
 @asked
 def head_map(model: "Model", trace: Trace, attention: Attention, head: int, side: Side) -> HeadMap:
-    """The map of one head's queries, keys or values. Raises ValueError where no map of the model gives the
-    recorded vectors again."""
+    """The map of one head's queries, keys or values.
+
+    Args:
+        trace, attention: a run of the model, and the sub-layer of it.
+        head: its number among the heads of queries, which may share keys and values.
+
+    Raises ValueError where no map of the model gives the recorded vectors again.
+    """
     vectors = attention.vectors[_AT[side]]
     recorded = vectors[head * len(vectors) // attention.heads].astype(np.float64)
     read = read_by(model, trace, attention, side).astype(np.float64)
@@ -127,7 +133,12 @@ def stack_of(attention: Attention, side: Side) -> tuple[Stack, str | None]:
 
 @asked
 def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> Array:
-    """(T, C): what the map to queries or keys reads."""
+    """(T, C): what the map to queries, keys or values reads.
+
+    Args:
+        trace, attention: a run of the model, and the sub-layer of it.
+        side: in cross-attention keys and values are read of the encoder.
+    """
     where = where_read(model, trace, attention, side)
     if isinstance(where, NormRecord):
         return where.output
@@ -139,7 +150,12 @@ def read_by(model: "Model", trace: Trace, attention: Attention, side: Side) -> A
 def where_read(
     model: "Model", trace: Trace, attention: Attention, side: Side
 ) -> NormRecord | tuple[Stack, int]:
-    """The norm that the map to queries or keys reads, or else the stack and number of a state."""
+    """The norm that the map to queries, keys or values reads, or else the stack and number of a state.
+
+    Args:
+        trace, attention: a run of the model, and the sub-layer of it.
+        side: in cross-attention keys and values are read of the encoder.
+    """
     stack, before = stack_of(attention, side)
     norms = {norm.name: norm for norm in trace.norms}
     place = Place(stack, None, "final") if before is None else Place.named(before)

@@ -101,8 +101,14 @@ class HeadMatrices:
 
 @asked
 def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMatrices:
-    """The matrices of one head. Raises ValueError for a head that is not there, and where queries or keys
-    are not a linear map of the state."""
+    """The matrices of one head.
+
+    Args:
+        name: of the attention sub-layer.
+
+    Raises ValueError for a head that is not there, and where queries or keys are not a linear map of the
+    state.
+    """
     attention = checked_head(model, trace, name, head)
     if attention.projection.normed:
         raise ValueError(
@@ -146,9 +152,12 @@ def looking(
     model: "Model", trace: Trace, matrices: HeadMatrices, *, distance: int = 0, whole: bool = False
 ) -> Factors:
     """(query token, key token): the scaled score of two token vectors alone, without positions, biases and
-    whatever layers before add. Of the tokens of the sentence, or of the whole vocabulary.
+    whatever layers before add.
 
-    distance: how many tokens the key stands before the query, where positions turn both.
+    Args:
+        matrices: of a head of this trace.
+        distance: how many tokens the key stands before the query, where positions turn both.
+        whole: the tokens of the whole vocabulary instead of those of the sentence.
     """
     attention = trace.find(matrices.head[0])
     query = _token_vectors(model, trace, attention, "query", whole) @ matrices.query.T
@@ -164,7 +173,14 @@ def writing(
     model: "Model", trace: Trace, matrices: HeadMatrices, *, whole: bool = False
 ) -> Factors:
     """(key token, output token): what full weight on a token alone writes towards each logit, before the
-    division by the last norm's deviation. Raises ValueError where no logits are read of what it writes."""
+    division by the last norm's deviation.
+
+    Args:
+        matrices: of a head of this trace.
+        whole: the tokens of the whole vocabulary instead of those of the sentence.
+
+    Raises ValueError where no logits are read of what it writes.
+    """
     trace.require_prediction()
     if matrices.stack == "encoder":
         raise ValueError(

@@ -70,15 +70,20 @@ def patch_map(
     answer: tuple[int, int],
     place: str = "",
 ) -> Wide:
-    """How far each part of run B, put into run A alone, moves the answer from A's to B's.
+    """How far each part of run B, put into run A alone, moves the answer from A's to B's. 0: it stays as in
+    A; 1: it becomes as in B. The rest of the pass is A's, its intervention too.
 
-    The answer is the difference of two logits at the last position, those of `answer`: (id of A's token,
-    id of B's). 0: it stays as in A; 1: it becomes as in B. "head": (sub-layer, head), sub-layers in order
-    of execution; a head's output at all tokens. "weights": the same, a head's weights alone.
-    "head_tokens": (head of `place`, token), its output at one token. "stream": (layer, token), the residual
-    stream before that layer. "feed_forward": (layer, token), what it writes. Layers and tokens are those of
-    the stack that reads the text. The rest of the pass is A's, its intervention too. Raises ValueError for
-    runs that cannot be laid over each other, and where both answer alike.
+    Args:
+        what: the parts, and with them rows and columns. "head": (sub-layer, head), sub-layers in order of
+            execution; a head's output at all tokens. "weights": the same, a head's weights alone.
+            "head_tokens": (head of `place`, token), its output at one token. "stream": (layer, token), the
+            residual stream before that layer. "feed_forward": (layer, token), what it writes. Layers and
+            tokens are those of the stack that reads the text.
+        answer: (id of A's token, id of B's): the answer is the difference of their logits at the last
+            position.
+        place: the sub-layer of "head_tokens".
+
+    Raises ValueError for runs that cannot be laid over each other, and where both answer alike.
 
     >>> from model.analysis import patch_map
     >>> other = model.trace("Tom Reed saw a red ball. Anna gave the ball to Tom")
@@ -160,8 +165,13 @@ class PatchedRuns:
         patched: Callable[[list[Spot]], Tensor],
         turn: Turn,
     ) -> Iterator[Wide]:
-        """How far patches move the answer from A's to B's, after each batch. patched: what a batch of them
-        ends with."""
+        """How far patches move the answer from A's to B's, after each batch; NaN where it is still to come.
+
+        Args:
+            answer: (id of A's token, id of B's).
+            patched: what a batch of patches ends with, (R, T, …).
+            turn: makes a context in which one batch runs.
+        """
         shares = np.full(self.shape, np.nan)
         for batch in self.batches():
             with turn():
@@ -177,7 +187,13 @@ class PatchedRuns:
         return self.run([()])
 
     def passed(self, trace: Trace, through: Through, rows: int = 1) -> Tensor:
-        """What a pass ends with."""
+        """What a pass ends with, (R, T, …), under the trace's own intervention.
+
+        Args:
+            trace: whose tokens are passed.
+            through: is handed what passes each site, and gives what goes on.
+            rows: how often the text stands in the batch.
+        """
         recorder = Recorder(
             trace.intervention, source=self.model.config.source, deferred=True, through=through
         )
@@ -231,8 +247,15 @@ def in_rows(first: str, rows: int) -> Through:
 def spots_of(
     model: "Model", trace: Trace, what: What, place: str = "", *, before: str = ""
 ) -> list[list[Spot]]:
-    """Rows and columns of a map. place: the sub-layer of "head_tokens". before: the sub-layer that ends the
-    rows; "": none does. Raises ValueError where there are none."""
+    """The patches of a map, by row and column.
+
+    Args:
+        what: as in `patch_map`.
+        place: the sub-layer of "head_tokens".
+        before: the sub-layer that ends the rows of heads; "": none does.
+
+    Raises ValueError where there are none.
+    """
     tokens = range(len(trace.tokens))
     if what == "head_tokens":
         attention = trace.find(place)
@@ -262,7 +285,11 @@ def answer_in(model: "Model", ended: Tensor, answer: tuple[int, int]) -> Tensor:
 
 @asked
 def check_runs(model: "Model", trace_a: Trace, trace_b: Trace, answer: tuple[int, int]) -> None:
-    """Raises ValueError for runs that cannot be laid over each other, and for tokens that are not there."""
+    """Raises ValueError for runs that cannot be laid over each other, and for tokens that are not there.
+
+    Args:
+        answer: (id of A's token, id of B's).
+    """
     for trace in (trace_a, trace_b):
         check_model(model, trace)
         if trace.intervention.patch is not None:
@@ -387,11 +414,17 @@ def path_map(
     answer: tuple[int, int],
 ) -> Wide:
     """(sub-layer, head): how far each earlier head, as it is in run B, moves the answer through one later
-    head alone.
+    head alone. 0 and 1 as in `patch_map`.
 
     Of each sender two passes. In the first its output is run B's, and all other heads and feed-forwards are
     held as in run A, so that what the receiver reads changes by the direct way only. The second is run A
-    with the receiver's queries, keys or values (`reads`) of the first. 0 and 1 as in `patch_map`.
+    with the receiver's queries, keys or values of the first.
+
+    Args:
+        receiver: (sub-layer, number) of the later head.
+        reads: which of its vectors are those of the first pass.
+        answer: (id of A's token, id of B's).
+
     Raises ValueError as `patch_map` does, and where no head comes before the receiver.
     """
     check_runs(model, trace_a, trace_b, answer)
@@ -408,7 +441,13 @@ def path_maps(
     answer: tuple[int, int],
     turn: Turn = nullcontext,
 ) -> Iterator[Wide]:
-    """The same map after each batch, as `patch_maps` gives it. runs: of heads before the receiver."""
+    """The same map after each batch, as `patch_maps` gives it.
+
+    Args:
+        runs: of heads before the receiver.
+        receiver, reads, answer: as in `path_map`.
+        turn: makes a context in which one batch runs.
+    """
     with turn():
         patched = along_path(runs, receiver, reads)
     yield from runs.shares(answer, patched, turn)
@@ -513,8 +552,17 @@ def growing_map(
     reads: tuple[PathReads, ...] = READS,
     turn: Turn,
 ) -> Iterator[PatchMap]:
-    """Of "path" the map of `path_maps` into a receiver; else that of `patch_maps`. place: the sub-layer of
-    "head_tokens". turn: makes a context in which one batch runs. Raises ValueError as `check_runs`."""
+    """Of "path" the map of `path_maps` into a receiver; else that of `patch_maps`, after its estimate.
+
+    Args:
+        answer: (id of A's token, id of B's).
+        place: the sub-layer of "head_tokens".
+        receiver: of "path"; None: the first head of `place`.
+        reads: which of the receiver's vectors change.
+        turn: makes a context in which one batch runs.
+
+    Raises ValueError as `check_runs`, and where both runs answer alike.
+    """
     check_runs(model, trace_a, trace_b, answer)
     if kind == "path":
         with turn():

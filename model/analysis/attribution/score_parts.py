@@ -83,8 +83,14 @@ def score_parts(
 
     With the recorded statistics of the norms both vectors are linear in what earlier parts wrote to the
     residual stream, so their product is a sum over pairs of parts (Elhage et al. 2021). Exact up to
-    rounding. Raises ValueError for a head or a position that is not there, and where the model makes its
-    queries or keys in a way that is not linear even so.
+    rounding.
+
+    Args:
+        name: of the attention sub-layer.
+        query, key: positions, from 0.
+
+    Raises ValueError for a head or a position that is not there, and where the model makes its queries or
+    keys in a way that is not linear even so.
 
     >>> from model.analysis import score_parts
     >>> parts = score_parts(model, trace, "decoder.1.self", head=7, query=12, key=1)
@@ -174,8 +180,14 @@ class Projected:
 def projected(
     model: "Model", trace: Trace, name: str, head: int, token: int, side: Side
 ) -> Projected:
-    """The vector of one head at one token. Raises ValueError where no map of the model gives the recorded
-    vectors again."""
+    """The vector of one head at one token, and the map that makes it.
+
+    Args:
+        name: of the attention sub-layer.
+        token: its position, from 0.
+
+    Raises ValueError where no map of the model gives the recorded vectors again.
+    """
     attention = checked_head(model, trace, name, head)
     made = head_map(model, trace, attention, head, side)
     x = read_by(model, trace, attention, side)[token].astype(np.float64)
@@ -232,12 +244,16 @@ class EdgeValues:
         return self.norms.argmax(-1)
 
     def logit(self, token_id: int, against: int | None = None, *, position: int = -1) -> Wide:
-        """(query, key): what each edge adds to a logit after a position, or to how far it lies above
-        another token's.
+        """(query, key): what each edge adds to a logit, or to how far it lies above another token's.
 
         By the direct way, with the recorded statistics of every norm on it: what the edge changes in
-        later heads and feed-forwards is counted there. So edges of other queries add nothing. Raises
-        ValueError for an id that is not there, and where the head is not in the stream of the logits.
+        later heads and feed-forwards is counted there. So edges of other queries add nothing.
+
+        Args:
+            against: the id of the other token; None: the logit alone.
+            position: of the query whose prediction it is; -1: the last.
+
+        Raises ValueError for an id that is not there, and where the head is not in the stream of the logits.
         """
         model, trace, attention = self._model, self._trace, self._attention
         trace.require_prediction()
@@ -264,8 +280,13 @@ class EdgeValues:
 def edge_values(
     model: "Model", trace: Trace, name: str, head: int, *, through_output: bool = True
 ) -> EdgeValues:
-    """What each edge of a head carries, or what it hands to W_O, for which a recorded run is enough. Raises
-    ValueError for a head that is not there.
+    """What each edge of a head carries.
+
+    Args:
+        name: of the attention sub-layer.
+        through_output: False: what it hands to W_O instead, for which a recorded run is enough.
+
+    Raises ValueError for a head that is not there.
 
     >>> from model.analysis import edge_values
     >>> edges = edge_values(model, trace, "decoder.1.self", head=7)

@@ -94,9 +94,13 @@ class StreamReader:
 def sub_layers_back(
     model: "Model", trace: Trace, stack: Stack, reader: StreamReader, before: str | None
 ) -> Iterator[Contribution]:
-    """The sub-layers that wrote before another one, the last first; the reader reads each as it wrote.
+    """The sub-layers that wrote before another one, the last first.
 
-    before: the attention sub-layer whose queries or keys are read; None: the end of the stack.
+    Args:
+        reader: reads each sub-layer as it wrote; it is changed on the way.
+        before: the attention sub-layer whose queries or keys are read; None: the end of the stack.
+
+    Raises ValueError where the stream is no sum: parts of it were put in, or set by hand.
     """
     patch = trace.intervention.patch
     if patch is not None and any(kind == "stream" for kind, *_ in patch.parts):
@@ -130,6 +134,9 @@ def parts_read(
     """Everything that the stream is the sum of, by name, and what the reader reads of it.
 
     From the last sub-layer back to the embedding; "bias", all biases on the way together, ends it.
+
+    Args:
+        reader, before: as in `sub_layers_back`.
     """
     layers = {layer.place.name: layer for layer in model.module.attentions()}
     for part in sub_layers_back(model, trace, stack, reader, before):
@@ -159,7 +166,13 @@ def check_model(model: "Model", trace: Trace) -> None:
 
 
 def checked_head(model: "Model", trace: Trace, name: str, head: int) -> Attention:
-    """The attention record of a head. Raises ValueError where model, trace and head do not fit."""
+    """The attention record of a head.
+
+    Args:
+        name: of the attention sub-layer.
+
+    Raises ValueError where model, trace and head do not fit.
+    """
     check_model(model, trace)
     attention = trace.find(name)
     if not 0 <= head < attention.heads:

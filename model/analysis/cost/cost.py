@@ -124,9 +124,15 @@ def writing_steps(
     source: int = 0,
     eviction: "Eviction | None" = None,
 ) -> tuple[WritingStep, ...]:
-    """The first `count` steps after so many given tokens, all of which are new in the first step. source:
-    tokens of the encoder, whose keys every step reads. A mask saves no score, for it comes after them; a
-    cache does, which holds no key that a window hides from the new token, or that an eviction dropped."""
+    """The first steps of writing. A mask saves no score, for it comes after them; a cache does, which holds
+    no key that a window hides from the new token, or that an eviction dropped.
+
+    Args:
+        given: tokens before the first step, all of which are new in it.
+        count: steps.
+        source: tokens of the encoder, whose keys every step reads.
+        eviction: None: the cache drops nothing by itself.
+    """
     heads, layers = config.heads, config.decoder_layers
     found = []
     for tokens in range(given, given + count):

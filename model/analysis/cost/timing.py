@@ -47,8 +47,11 @@ class Measurement:
 def measured(width: int, heads: int, *, turn: Turn, again: int = 0) -> Measurement:
     """Times our attention layer on the processor, one sequence, in both ways. At most a few seconds.
 
-    turn: held around each length, so that no other pass computes beside it. again: another number measures
-    anew, the same one gives what was measured.
+    Args:
+        width: d_model.
+        turn: held around each length, so that no other pass computes beside it.
+        again: another number measures anew, the same one gives what was measured.
+
     Raises ValueError for a width that would take too long, or that the heads do not divide.
     """
     if width > WIDEST:
@@ -95,7 +98,12 @@ class HeadsMeasurement:
 def measured_heads(
     width: int, heads: int, length: int, *, turn: Turn, again: int = 0
 ) -> HeadsMeasurement:
-    """Times `head_ways` on one sequence. turn: as in `measured`.
+    """Times `head_ways` on one sequence.
+
+    Args:
+        width: d_model.
+        length: tokens.
+        turn, again: as in `measured`.
 
     Raises ValueError for sizes that would take too long or too much memory.
     """
@@ -160,8 +168,15 @@ def timed(
     clock: Callable[[], float] = own_time,
     turn: Turn = nullcontext,
 ) -> tuple[tuple[int, ...], tuple[Seconds, ...]]:
-    """The lengths reached, and for each way the seconds of its fastest run at each of them. A way makes
-    the run of a length; each run is done once before it is timed."""
+    """The lengths reached, and for each way the seconds of its fastest run at each of them.
+
+    Args:
+        ways: each makes the run of a length; each run is done once before it is timed.
+        lengths: tokens, in this order.
+        seconds: of measuring in all; after them no further length begins.
+        clock: gives the seconds that have passed.
+        turn: held around each length.
+    """
     spent, rows = 0.0, list[Seconds]()
     for length in lengths:
         if spent > seconds:

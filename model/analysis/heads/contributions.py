@@ -91,7 +91,13 @@ def parts_of_logit(
     deviation each norm on the way to the logit is a linear map, so each summand goes through it
     alone; the beta of a norm is a summand too. Pre-norm models have one such norm at the end,
     post-norm models one after each sub-layer. What a summand changes in later attention weights or
-    feed-forwards counts there ("direct effect", Elhage et al. 2021). Raises ValueError for an encoder.
+    feed-forwards counts there ("direct effect", Elhage et al. 2021).
+
+    Args:
+        position: of the last token that is read.
+        token: the id whose logit it is.
+
+    Raises ValueError for an encoder.
     """
     trace.require_prediction()
     require(model.name, "logit_parts", trace.unproven)
@@ -166,7 +172,11 @@ def _normed(vector: Wide, norm: NormRecord, position: int) -> Wide:
 
 
 def logit_check(trace: Trace, parts: tuple[StreamPart, ...], position: int, token: int) -> float:
-    """|sum of all parts - the model's own logit|."""
+    """|sum of all parts − the model's own logit|.
+
+    Args:
+        parts, position, token: of `parts_of_logit`.
+    """
     logit = float(trace.require_prediction().after(position)[token])
     return abs(sum(part.effect for part in parts) - logit)
 
@@ -209,7 +219,12 @@ class Merged:
 
 @asked
 def merged(model: "Model", trace: Trace, name: str, tokens: slice = slice(None)) -> Merged:
-    """The heads of a sub-layer at some tokens."""
+    """The heads of a sub-layer at some tokens.
+
+    Args:
+        name: of the attention sub-layer.
+        tokens: which of its queries; as it is: all.
+    """
     attention = trace.find(name)
     here = replace(attention, output=attention.output[:, tokens])
     outputs = here.output.copy()
@@ -267,10 +282,12 @@ def ablate_each(
     watched: tuple[int, ...],
     turn: Callable[[], AbstractContextManager[object]],
 ) -> Iterator[Ablations]:
-    """One pass for every head of the model over the tokens of a trace, in batches.
+    """One pass for every head of the model over the tokens of a trace, in batches. The interventions of the
+    trace hold in every pass. Yields what is known after each batch; a caller that stops ends the work.
 
-    Yields what is known after each batch; a caller that stops ends the work. The interventions of the
-    trace hold in every pass. watched: ids of next tokens to follow. turn: a context for each batch.
+    Args:
+        watched: ids of next tokens to follow.
+        turn: makes a context in which one batch runs.
     """
     heads = heads_of(trace.attention)
     with turn(), torch.inference_mode():

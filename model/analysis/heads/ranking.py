@@ -193,7 +193,11 @@ def _evidence(
 
 @asked
 def looking(trace: Trace, family: Family, query: int, key: int) -> Wide:
-    """(head,): the weight of each head of a family from one token to another, by position."""
+    """(head,): the weight of each head of a family from one token to another.
+
+    Args:
+        query, key: positions, from 0.
+    """
     rows = [of_query(one, query) for one in family.members(trace)]
     return np.array([row[0, key] for row in head_weights(rows)], np.float64)
 

@@ -62,7 +62,13 @@ class TokenAsKey:
 
 @asked
 def token_as_key(model: "Model", trace: Trace, family: Family, position: int = 0) -> TokenAsKey:
-    """Raises ValueError for a token that no other one may attend to, and for the only one of its text."""
+    """What one token gets of each head of a family, and what that carries.
+
+    Args:
+        position: of the token, from 0.
+
+    Raises ValueError for a token that no other one may attend to, and for the only one of its text.
+    """
     columns = [
         _of_head(model, attention, head, position)
         for attention in family.members(trace)
@@ -149,8 +155,14 @@ def hiding(trace: Trace, family: Family, position: int) -> Intervention:
 
 @asked
 def moved_weight(before: Trace, after: Trace, family: Family, position: int) -> Wide:
-    """(H, key): by how much each key's mean weight differs in a run that hides the token at a position, over
-    the rows that count for it in the unchanged run. NaN for a head without such a row."""
+    """(H, key): by how much each key's mean weight differs in the second run, over the rows that count for
+    the hidden token in the first. NaN for a head without such a row.
+
+    Args:
+        before: the unchanged run.
+        after: the run that hides a token.
+        position: of that token, from 0.
+    """
     pairs = zip(family.members(before), family.members(after), strict=True)
     return np.array(
         [

@@ -50,7 +50,15 @@ def gradient_sizes(stack: DeepStack, *, shortcuts: bool) -> tuple[float, ...]:
 
 
 def passed(block: Block, x: Tensor, *, norms: Norms, shortcuts: bool) -> Tensor:
-    """x (B, T, C) through a block, with or without its norms and shortcuts."""
+    """A batch through a block, (B, T, C).
+
+    Args:
+        x: (B, T, C).
+        norms: before each sub-layer, after each, or nowhere.
+        shortcuts: whether each sub-layer adds to what it reads, or takes its place.
+
+    Raises ValueError for a block without a feed-forward layer.
+    """
     feed_forward, norm = block.feed_forward, block.feed_forward_norm
     if feed_forward is None or norm is None:
         raise ValueError("This block has no feed-forward layer.")

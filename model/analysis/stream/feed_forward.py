@@ -161,7 +161,13 @@ def of_output(part: Contribution, found: Dropped) -> Effect:
 
 @asked
 def of_neurons(model: "Model", part: Contribution, hidden: Array, found: Dropped) -> Effect:
-    """Dropout on the hidden values of a feed-forward layer, (token, d_mlp)."""
+    """Dropout on the hidden values of a feed-forward layer.
+
+    Args:
+        part: what the layer read and wrote.
+        hidden: (token, d_mlp), without dropout.
+        found: the same after it.
+    """
     change = _mapped(found.values - hidden, model.module.w_out(part.name).weight)
     return Effect(change, read_only(part.before + part.added))
 
@@ -170,7 +176,12 @@ def of_neurons(model: "Model", part: Contribution, hidden: Array, found: Dropped
 def of_weights(
     model: "Model", attention: Attention, part: Contribution, rate: float, seed: int
 ) -> Effect:
-    """Dropout on the weights of all heads of a sub-layer, as `head_dropped` draws it for each."""
+    """Dropout on the weights of all heads of a sub-layer, as `head_dropped` draws it for each.
+
+    Args:
+        attention, part: the record of the sub-layer, and what it read and wrote.
+        rate: the share that is dropped, from 0 to below 1.
+    """
     context = [
         (head not in attention.ablated)
         * (head_dropped(attention, head, rate, seed).values - attention.weights(head))
@@ -182,7 +193,12 @@ def of_weights(
 
 
 def head_dropped(attention: Attention, head: int, rate: float, seed: int) -> Dropped:
-    """The weights of one head after dropout; each head has a draw of its own."""
+    """The weights of one head after dropout.
+
+    Args:
+        rate: the share that is dropped, from 0 to below 1.
+        seed: with the number of the head it fixes the draw, so that each head has its own.
+    """
     return dropped(attention.weights(head), rate, (seed, head))
 
 

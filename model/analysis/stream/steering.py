@@ -90,8 +90,13 @@ def direction(toward: Trace, away: Trace, place: str) -> Array:
 def steered(
     model: "Model", trace: Trace, toward: Array, place: str, multiples: Sequence[float]
 ) -> Steered:
-    """One pass of a trace's tokens for each multiple of a direction (C,), added to the stream that a layer
+    """One pass of a trace's tokens for each multiple of a direction, added to the stream that a layer
     reads, at every token. The trace's own interventions hold.
+
+    Args:
+        toward: the direction, (C,).
+        place: the layer's first attention sub-layer.
+        multiples: of the direction; 0 changes nothing.
 
     Raises ValueError for a model that predicts no token, and for a layer that it does not have.
     """
@@ -116,7 +121,14 @@ def continuation(
     model: "Model", trace: Trace, toward: Array, place: str, multiple: float, tokens: int = 12
 ) -> tuple[Token, ...]:
     """What a decoder writes after a trace's tokens, each time the likeliest token, with a multiple of a
-    direction added at every token. Raises ValueError as `steered`, and for another kind of model."""
+    direction added at every token.
+
+    Args:
+        toward, place: as in `steered`.
+        tokens: how many are written; fewer where the context is full.
+
+    Raises ValueError as `steered`, and for another kind of model.
+    """
     if model.config.shape != "decoder":
         raise ValueError(f"{model.name} is no decoder: it does not continue a text.")
     written: list[int] = []

@@ -119,9 +119,15 @@ def live_writing(
     """The continuation of a text by the unchanged model, or its translation, after each token. Whoever stops
     asking stops the work.
 
-    compared: each step also runs a pass over all that was read, without a cache; both are timed. turn: makes
-    a context in which one pass runs. Raises ValueError for an encoder, for more steps than the context has
-    room for, and for a model that keeps something else than keys and values.
+    Args:
+        tokens: of the text.
+        steps: tokens to write at most; the end of the text comes before.
+        eviction: what the cache drops.
+        compared: each step also runs a pass over all that was read, without a cache; both are timed.
+        turn: makes a context in which one pass runs.
+
+    Raises ValueError for an encoder, for more steps than the context has room for, and for a model that keeps
+    something else than keys and values.
     """
     if model.config.shape == "encoder":
         raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
@@ -178,8 +184,14 @@ def log_probabilities_of(
     written: Sequence[int],
     eviction: Eviction = KEEPS_ALL,
 ) -> Wide:
-    """(T,): how probable each written token is, in one pass in which every token can read what an eviction
-    leaves it: the same as reading the text token by token with such a cache."""
+    """(T,): the natural logarithm of the probability of each written token, in one pass in which every token
+    can read what an eviction leaves it: as if the text were read token by token with such a cache.
+
+    Args:
+        tokens: of the text.
+        written: ids that follow it, or its translation.
+        eviction: what a cache would drop.
+    """
     given, cache = [token.id for token in model.begun(tokens)], model.module.new_cache(eviction)
     recorder = Recorder(source=model.config.source, deferred=True, cache=cache)
     with recording(recorder), torch.inference_mode():
@@ -262,8 +274,17 @@ def shorter_caches(
     first: int,
     turn: Turn = nullcontext,
 ) -> Iterator[ShorterCaches]:
-    """All three, after each token. Whoever stops asking stops the work. Raises ValueError as `live_writing`
-    and `Eviction` do."""
+    """All three, after each token. Whoever stops asking stops the work.
+
+    Args:
+        tokens: of the text.
+        steps: tokens to write with each of the three.
+        window: keys that the shorter caches keep, the reader's own included.
+        first: tokens of the start that the third keeps too.
+        turn: makes a context in which one pass runs.
+
+    Raises ValueError as `live_writing` and `Eviction` do.
+    """
     found: tuple[Shorter, ...] = ()
     total = 3 * steps
     for number, eviction in enumerate(evictions(window, first)):

@@ -132,8 +132,14 @@ class Tally:
     prompts: dict[str, Tensor] = field(default_factory=dict)  # (H,)
 
     def add(self, asked: Iterable[LabelCells], weights: Tensor, allowed: Tensor) -> None:
-        """weights (H, Q, K), allowed (H or 1, Q, K). A row counts where a head may look at a cell, and at
-        another key beside it: without a choice its weight says nothing."""
+        """Counts a row where a head may look at a cell, and at another key beside it: without a choice its
+        weight says nothing.
+
+        Args:
+            asked: of one prompt, with its cells, (Q, K), by label and role.
+            weights: (H, Q, K).
+            allowed: (H or 1, Q, K): where a head may look.
+        """
         for label, role, mask in asked:
             cells = torch.from_numpy(mask)
             rows = (allowed & cells).any(-1) & (allowed & ~cells).any(-1)  # (H or 1, Q)

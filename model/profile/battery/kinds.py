@@ -123,7 +123,13 @@ class HeadKind:
 
     def is_given(self, score: float, control: float, does: Does) -> bool:
         """Whether a head gets the label. Its weights give it (`is_given`), also where the head does something
-        else; but of two labels with the same cells, the second needs what its name says."""
+        else; but of two labels with the same cells, the second needs what its name says.
+
+        Args:
+            score: mean weight of a row on the wanted keys, 0 to 1.
+            control: the strongest control's, 0 to 1; NaN: there is none, and no label.
+            does: what becomes of the answer; "": nobody asked.
+        """
         return is_given(score, control) and (not self.like or does == self.does)
 
     def is_earned(self, does: Does) -> bool:

@@ -59,8 +59,11 @@ def by_actors(
 ) -> Generator[Profile]:
     """The profiles of all slices, in the order in which they are ready.
 
-    cluster: as `joined` takes it. workers: actors, 0: as many as there is room for; one for which there is no
-    room yet begins later. gpus: of each actor; None: one where the cluster has any.
+    Args:
+        profiled: is not read: each actor loads the model.
+        cluster: as `joined` takes it.
+        workers: actors; 0: as many as there is room for. One for which there is no room yet begins later.
+        gpus: of each actor; None: one where the cluster has any.
     """
     with joined(cluster, cpus=workers or os.cpu_count() or 1):
         has = ray.cluster_resources()

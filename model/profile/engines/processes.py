@@ -19,7 +19,12 @@ def by_processes(
 ) -> Generator[Profile]:
     """The profiles of all slices, in the order in which they are ready. Where a worker dies, each slice that
     was under way is given alone to a new one: nothing is lost, nothing counts twice, and what kills its
-    process is known."""
+    process is known.
+
+    Args:
+        profiled: is not read: each worker loads the model.
+        workers: processes.
+    """
     deaths: Counter[int] = Counter()  # of workers that had one slice alone, by its first window
     taken: dict[int, Slice] = {}  # those that are not ready yet, by their first window
     while True:

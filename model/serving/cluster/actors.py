@@ -113,7 +113,16 @@ class Actors:
         tell: Callable[[str, float | None], object] = lambda sentence, share: None,
     ) -> Actor:
         """The actor to ask: the one that answered about the same key before, else the one with the fewest who
-        wait. The first is begun where there is none. Raises ClusterError where there is no room."""
+        wait. The first is begun where there is none.
+
+        Args:
+            model: its name.
+            key: what the question is about, such as a run; equal keys go to one actor.
+            wanted: is called while the first begins; what it raises ends the wait.
+            tell: is told what is being done, and the share done, 0 to 1, if known.
+
+        Raises ClusterError where there is no room.
+        """
         self.join()
         with self._guard:
             listed = self._listed(model)

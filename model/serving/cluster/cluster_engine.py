@@ -104,7 +104,13 @@ class ClusterEngine(Engine):
         *,
         work: float = math.inf,
     ) -> Iterator[None]:
-        """What is asked of the cluster in the body waits there for its turn, under this visitor's name."""
+        """What is asked of the cluster in the body waits there for its turn, under this visitor's name.
+
+        Args:
+            waiting: is told the place in the queue.
+            background: None: the work is for the page itself.
+            work: as in `Engine.turn`.
+        """
         with super().turn(waiting, background, work=work):
             token = _turn.set((waiting, background))
             try:
@@ -118,7 +124,13 @@ class ClusterEngine(Engine):
         return self._once((request, path), request.model, READ, given, key=request)
 
     def question(self, model: str, function: str, given: Mapping[str, Any]) -> Any:
-        """As `Elsewhere.ask`. What follows from a model or a trace alone is asked once."""
+        """The answer of a function there. What follows from a model or a trace alone is asked once.
+
+        Args:
+            model: its name.
+            function: its name there.
+            given: the function's arguments; a model or a trace of the cluster travels as a reference.
+        """
         references = {name: _reference(one) for name, one in given.items()}
         runs = [one[1] for one in references.values() if one is not None and len(one) > 1]
         about = ((name, references[name] or one) for name, one in given.items())

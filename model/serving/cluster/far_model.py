@@ -119,7 +119,12 @@ class FarModel(Model, Elsewhere):
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Trace:
-        """As `Model.trace`; an explicit pass is not made there."""
+        """As `Model.trace`.
+
+        Args:
+            target, continued, record: as there.
+            explicit: raises ValueError: such a pass is not made on the cluster.
+        """
         if explicit:
             raise ValueError("A model on the cluster runs with the fused kernel only.")
         full = record == "full"
@@ -181,7 +186,15 @@ def reference_of(tokenizer: HubTokenizer, model: Model) -> tuple[Any, ...]:
 
 
 def of_tokenizer(model: Model, target: int, name: str, given: tuple[Any, ...]) -> Any:
-    """The answer of a tokenizer about texts or ids."""
+    """The answer of a tokenizer about texts or ids.
+
+    Args:
+        target: 0: the tokenizer of the text; 1: that of the second text.
+        name: of its method, one of `OF_TEXTS`.
+        given: the method's arguments.
+
+    Raises ValueError for another name.
+    """
     if name not in OF_TEXTS:
         raise ValueError(f"{name} of a tokenizer is its own.")
     return getattr((model.tokenizer, model.target_tokenizer)[target], name)(*given)
