@@ -4,6 +4,7 @@ something, and what they count is there."""
 import ast
 import json
 import re
+import tomllib
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -47,7 +48,13 @@ def views(page: str) -> set[str]:
         *(each for name in found for each in (ROOT / "viz/views" / name).glob("*.py")),
     ]
     nodes = (node for each in files for node in ast.walk(ast.parse(each.read_text("utf-8"))))
-    return {node.value for node in nodes if isinstance(node, ast.Constant)}
+    written = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return written | {
+        text
+        for words in (ROOT / "words" / "en").glob("*.toml")
+        for section in tomllib.loads(words.read_text("utf-8")).values()
+        for text in section.values()
+    }
 
 
 @pytest.mark.slow

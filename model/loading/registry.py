@@ -1,13 +1,15 @@
 """What can be chosen, and how each model is loaded."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from model.download.entries import ENTRIES, HUB_ENTRIES, OWN_BERT, Entry, is_on_disk
 from model.download.hub import is_hub_id
 from model.download.wheel import Progress
 from model.loading.untrained import UNTRAINED, untrained_bytes
+from model.nn.places import meant
 from model.system.settings import MEGABYTE, Settings, settings
 from model.trace.dropped import ENDING, is_dropped
 
@@ -149,7 +151,7 @@ def silent(sentence: str, share: float | None) -> None:
 
 
 def load_model(
-    name: str,
+    name: str | Path,
     *,
     device: str | None = None,
     progress: Progress = silent,
@@ -172,6 +174,7 @@ def load_model(
     >>> load_model("house-gpt").trace("The cat sat on the mat")
     <Trace of house-gpt: 6 tokens, 4 attention layers>
     """
+    name = named(name)
     progress("Starting PyTorch", None)
     import torch
 
@@ -189,15 +192,27 @@ def load_model(
         return loading.registered(entry, device, progress, most_bytes)
 
 
+def named(name: object) -> str:
+    """What a model is asked for by. A path names a folder or a file. Raises ValueError for anything else."""
+    if isinstance(name, PurePath):
+        return str(name) if len(name.parts) > 1 or name.is_absolute() else f".{os.sep}{name}"
+    if not isinstance(name, str):
+        raise ValueError(
+            f"A model is asked for by its name or its path, not by {type(name).__name__}."
+        )
+    return name
+
+
 def _unknown(name: str) -> str:
+    near = meant(name, (*models, *untrained(), *hub_models))
     here = f"The models are {', '.join(models)}"
     if untrained():
         here += f"; untrained: {', '.join(untrained())}"
     if not settings().other_models:
-        return f"There is no model {name[:60]!r} here. {here}."
+        return f"There is no model {name[:60]!r} here{near}. {here}."
     return (
-        f"There is no model {name[:60]!r}. {here}; of the Hugging Face hub: {', '.join(hub_models)}, and any "
-        "other model of it, written as organisation/name."
+        f"There is no model {name[:60]!r}{near}. {here}; of the Hugging Face hub: {', '.join(hub_models)}, "
+        "and any other model of it, written as organisation/name."
     )
 
 

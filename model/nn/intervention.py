@@ -2,10 +2,10 @@
 laws."""
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +118,35 @@ class Intervention:
     bias: bool = True  # False: nothing is added to the scores
     sinks: bool = True  # False: no sink takes a part of the weight
 
+    if TYPE_CHECKING:  # any collection serves where a set is kept
+
+        def __init__(
+            self,
+            scale: float | None = None,
+            mask: MaskChoice = "model",
+            hidden: Collection[int] = (),
+            blocked: Collection[tuple[int, int]] = (),
+            fill: float = -math.inf,
+            positions: bool = True,
+            ablated: Collection[tuple[str, int]] = (),
+            weights: Collection[tuple[str, int, int, int, float]] = (),
+            stream: Collection[tuple[str, int, int, float]] = (),
+            patch: Patch | None = None,
+            dropout: float = 0.0,
+            seed: int = 0,
+            only: Collection[str] | None = None,
+            window: int | None = None,
+            cap: bool = True,
+            bias: bool = True,
+            sinks: bool = True,
+        ) -> None: ...
+
+    def __repr__(self) -> str:
+        """What it changes, as one writes it."""
+        given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        changed = (f"{name}={_as_code(value)}" for name, value, usual in given if value != usual)
+        return f"Intervention({', '.join(changed)})"
+
     def __post_init__(self) -> None:
         for name in _MEMBERS:
             members = getattr(self, name)
@@ -216,6 +245,13 @@ def _members(name: str, members: object) -> frozenset[object]:
             case _:
                 raise ValueError(f"{name} holds {member!r}; its members must be {_MEMBERS[name]}.")
     return plain
+
+
+def _as_code(value: object) -> str:
+    """A field's value; a set as a set with its members in order."""
+    if isinstance(value, frozenset) and value:
+        return "{" + ", ".join(map(repr, sorted(value))) + "}"
+    return repr(value)
 
 
 UNCHANGED = Intervention()

@@ -6,7 +6,9 @@ head 5 of layer 3.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Literal, cast
 
@@ -123,3 +125,45 @@ def decoder_head(label: str, kind: Kind = "self") -> Head:
     if found is None:
         raise ValueError(f"{label!r} names no head.")
     return Place("decoder", int(found[1]), kind).name, int(found[2])
+
+
+def place_of(wanted: object, names: Sequence[str], whose: str) -> int:
+    """Which of some attention sub-layers is meant.
+
+    Args:
+        wanted: its name; or the number of its layer, where each layer has one, from 0; negative ones count
+            from the end.
+        names: of all, in order of execution.
+        whose: the model's name.
+
+    Raises ValueError where it is none of them, with the nearest name.
+    """
+    if isinstance(wanted, str):
+        if wanted in names:
+            return names.index(wanted)
+        raise ValueError(
+            f"There is no attention sub-layer {wanted!r}{meant(wanted, names)}; there are "
+            f"{', '.join(names)}."
+        )
+    if len({name.partition(".")[0] for name in names if _NAME.fullmatch(name)}) > 1:
+        raise ValueError(
+            f"{whose} has several stacks: name one of its sub-layers, {', '.join(names)}."
+        )
+    return within(wanted, len(names), f"{whose} has layers")
+
+
+def meant(wanted: str, names: Iterable[str]) -> str:
+    """The nearest name, for a sentence about a wrong one; "" where none is near."""
+    near = get_close_matches(wanted, [*names], 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def within(number: object, count: int, has: str) -> int:
+    """A number of one of `count` things, from 0; a negative one counts from the end. has: the beginning of
+    the sentence, "decoder.0.self has heads". Raises ValueError for any other."""
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
+        raise ValueError(f"{has} 0 to {count - 1}, not {number!r}.")
+    at: int = number.__index__()
+    if not -count <= at < count:
+        raise ValueError(f"{has} 0 to {count - 1}, not {at}.")
+    return at % count

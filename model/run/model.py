@@ -4,7 +4,7 @@ too."""
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, overload
 
 import numpy as np
 import torch
@@ -13,7 +13,9 @@ from torch import Tensor
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Site, Through, keeping, putting, unchanged
+from model.nn.places import place_of
 from model.nn.recorder import Recorder, recording
+from model.run.inputs import Ids, ids_given, is_several
 from model.run.protocols import (
     AttentionLayer,
     Runnable,
@@ -151,6 +153,13 @@ class Model:
         self.target_tokenizer = target_tokenizer or tokenizer  # of the decoder's own text
         self._on_device = Room()  # what its latest passes have left there
 
+    def __repr__(self) -> str:
+        config, layers = self.config, len(self.attention_names)
+        return (
+            f"<Model {self.name}: {config.shape}, {layers} attention layers of {config.heads} heads, "
+            f"d_model {config.d_model}, {self.parameter_count:,} parameters>"
+        )
+
     @property
     def config(self) -> TransformerConfig:
         """The sizes and kinds of its parts."""
@@ -188,9 +197,11 @@ class Model:
     def require_run(self) -> None:
         """Raises NotShownError where it cannot run."""
 
-    def layer(self, name: str) -> AttentionLayer:
-        """The attention sub-layer of this name."""
-        return next(layer for layer in self.module.attentions() if layer.place.name == name)
+    def layer(self, name: str | int) -> AttentionLayer:
+        """The attention sub-layer of this name, or of this number where each layer has one. Raises ValueError
+        for any other."""
+        layers = [*self.module.attentions()]
+        return layers[place_of(name, [layer.place.name for layer in layers], self.name)]
 
     def stacks(self) -> tuple[Stack, ...]:
         """The stacks that this model has, in order of execution."""
@@ -202,30 +213,60 @@ class Model:
         """(vocabulary, d_model): the token table, one row a token."""
         return numbers_of(self.module.embedding.tokens.weight)
 
-    def tokens(self, text: str) -> tuple[Token, ...]:
-        """The tokens of a text as they are fed. Raises ValueError for blank text, and for what is no text."""
-        check_text(text)
+    def tokens(self, text: str | Ids) -> tuple[Token, ...]:
+        """The tokens of a text as they are fed; of ids exactly these. Raises ValueError for blank text, for
+        what is no text, and for ids that no token has."""
+        if (ids := ids_given(text, self.config.d_vocab, self.name)) is not None:
+            return self.tokenizer.named(ids)
+        text = cast(str, text)
         if not text.strip():
             raise ValueError("There is no text yet. Type a sentence.")
         return self.tokenizer.tokens(text)
+
+    def spelled(self, tokens: Sequence[Token]) -> str:
+        """Tokens as a text."""
+        return self.tokenizer.decode([token.id for token in tokens])
 
     def new_words(self, text: str) -> tuple[str, ...]:
         """The words of a text that are not in this model's vocabulary."""
         return self.tokenizer.new_words(text)
 
+    @overload
     def trace(
         self,
-        text: str,
+        text: str | Ids,
         target: str | None = None,
         intervention: Intervention = UNCHANGED,
         *,
         continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
-    ) -> Trace:
+    ) -> Trace: ...
+    @overload
+    def trace(
+        self,
+        text: list[str] | list[list[int]],
+        target: None = None,
+        intervention: Intervention = UNCHANGED,
+        *,
+        record: Literal["attention", "full"] = "attention",
+        explicit: bool = False,
+    ) -> list[Trace]: ...
+    def trace(
+        self,
+        text: Any,
+        target: str | None = None,
+        intervention: Intervention = UNCHANGED,
+        *,
+        continued: Sequence[int] = (),
+        record: Literal["attention", "full"] = "attention",
+        explicit: bool = False,
+    ) -> Any:
         """One pass over a text, and everything it leaves behind.
 
         Args:
+            text: a text, or token ids: exactly these are fed. A list of either gives a list of traces, one
+                pass each (`trace_all` reads several in one).
             target: what an encoder–decoder's decoder reads; None: the unchanged model's own greedy output, or
                 the text itself where the library takes that (BART as a classifier).
             continued: ids that the model has written so far. They follow the text (or the target) as ids,
@@ -236,6 +277,11 @@ class Model:
 
         Raises ValueError, with a sentence for the page, for a text or an intervention that cannot be run.
         """
+        if is_several(text):
+            if target is not None or continued:
+                raise ValueError("A target, or what is written so far, is of one text.")
+            asked: dict[str, Any] = {"record": record, "explicit": explicit}
+            return [self.trace(one, None, intervention, **asked) for one in text]
         tokens, written = self.tokens(text), self._written(continued)
         if self.config.shape == "decoder":
             tokens += written
@@ -251,7 +297,7 @@ class Model:
                 record=record,
                 explicit=explicit,
                 deferred=logits >= DEFER_FROM,
-                text=clean(text),
+                text=clean(text) if isinstance(text, str) else self.spelled(tokens),
             )
         return trace
 

@@ -6,13 +6,14 @@ which a page shows in place of the view; none is made up.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 import torch
 
 from model.nn.config import ProvenPart, Reasons, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.places import Place
+from model.run.inputs import Ids
 from model.run.model import Model
 from model.trace.arrays import Array
 from model.trace.records import Token
@@ -54,9 +55,9 @@ class RecordedModel(Model):
     def require_run(self) -> None:
         raise NoWeightsError("change the run or to make another one")
 
-    def tokens(self, text: str) -> tuple[Token, ...]:
+    def tokens(self, text: str | Ids) -> tuple[Token, ...]:
         """The recorded tokens. Raises NoWeightsError for any other text."""
-        return self.tokenizer.tokens(text)
+        return self.tokenizer.tokens(cast(str, text))
 
     def kept(self, text: str) -> str:
         """The recorded text, whatever is asked for: no other one can be read."""
@@ -67,14 +68,14 @@ class RecordedModel(Model):
 
     def trace(
         self,
-        text: str,
+        text: Any,
         target: str | None = None,
         intervention: Intervention = UNCHANGED,
         *,
         continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
-    ) -> Trace:
+    ) -> Any:
         """The recorded run. Raises NoWeightsError for any other one.
 
         Args:

@@ -17,7 +17,7 @@ from model.nn.activations import Activation
 from model.nn.config import AS_IN_GPT2, Projection, Stack
 from model.nn.intervention import WeightSet
 from model.nn.norms import NORMS, NormKind, NormLaw
-from model.nn.places import Kind, Place
+from model.nn.places import Kind, Place, within
 from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
 from model.trace.arrays import Array, BoolArray, read_only, softmax
@@ -300,15 +300,20 @@ class Attention:
 
     def mask_of(self, head: int) -> BoolArray | None:
         """(query, key): the mask of one head, where each may have its own."""
-        mask = self.mask
+        mask, head = self.mask, self._head(head)
         return mask if mask is None or mask.ndim == 2 else mask[head]
 
     def at_query(self, query: int) -> "Attention | None":
         """This sub-layer for one query, where its vectors lie in another process; None: they are here."""
         return None
 
+    def _head(self, head: object) -> int:
+        """A head's number from 0. Raises ValueError for one that is not there."""
+        return within(head, self.heads, f"{self.module or self.name} has heads")
+
     def scores(self, head: int) -> Array:
         """(query, key): query · key."""
+        head = self._head(head)
         if "scores" in self.steps:
             return self.steps["scores"][head]
         return read_only(self.query[head] @ self._of(1, head).T)
@@ -319,6 +324,7 @@ class Attention:
 
     def capped(self, head: int) -> Array:
         """(query, key): cap · tanh(scaled / cap)."""
+        head = self._head(head)
         if "capped" in self.steps:
             return self.steps["capped"][head]
         scaled = self.scaled(head)
@@ -326,10 +332,12 @@ class Attention:
 
     def bias_of(self, head: int) -> Array | None:
         """(query or 1, key): what is added to the capped scores of one head."""
+        head = self._head(head)
         return None if self.bias is None else self.bias[head if len(self.bias) > 1 else 0]
 
     def biased(self, head: int) -> Array:
         """(query, key): capped scores plus the bias."""
+        head = self._head(head)
         if "biased" in self.steps:
             return self.steps["biased"][head]
         scores, bias = self.capped(head), self.bias_of(head)
@@ -337,6 +345,7 @@ class Attention:
 
     def masked(self, head: int) -> Array:
         """(query, key): biased scores, with the mask value where the mask forbids to look."""
+        head = self._head(head)
         if "masked" in self.steps:
             return self.steps["masked"][head]
         biased, mask = self.biased(head), self.mask_of(head)
@@ -350,6 +359,7 @@ class Attention:
         Without a head: those of all heads, (head, query, key), derived at each call."""
         if head is None:
             return read_only(np.stack([self.weights(one) for one in range(self.heads)]))
+        head = self._head(head)
         if "weights" in self.steps:
             return self.steps["weights"][head]
         return read_only(self._probabilities(head)[:, : self.sizes[2]])
@@ -398,6 +408,7 @@ class Attention:
 
     def sink_weights(self, head: int) -> Array:
         """(query,): the weight that the head's sink takes of each row; zero without one."""
+        head = self._head(head)
         if "sink_weights" in self.steps:
             return self.steps["sink_weights"][head]
         queries = np.zeros(self.sizes[1], np.float32)
@@ -410,10 +421,12 @@ class Attention:
 
     def sink_of(self, head: int) -> float | None:
         """The logit of one head's sink."""
+        head = self._head(head)
         return None if self.sinks is None else float(self.sinks[head])
 
     def dropped(self, head: int) -> Array:
         """(query, key): the weights after dropout, as applied to the values."""
+        head = self._head(head)
         return self.steps["dropped"][head] if "dropped" in self.steps else self.weights(head)
 
     @property
@@ -423,6 +436,7 @@ class Attention:
 
     def context(self, head: int) -> Array:
         """(query, d_v): weights · value, recomputed; `output` is what the model computed itself."""
+        head = self._head(head)
         return read_only(self.dropped(head) @ self._of(2, head))
 
     def check(self) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import Intervention
+from model.nn.places import place_of
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import save_trace
 from model.trace.given import WITHOUT_MODEL, GivenTokens, attention_given, of_length, texts_of
@@ -405,15 +406,15 @@ class Trace:
         read = self.tokens_of("encoder" if attention.kind == "cross" else attention.stack)
         return of_length(read, attention.sizes[2])
 
-    def find(self, name: str) -> Attention:
-        """The attention sub-layer of this name, or of the module of this name. Raises ValueError if the
-        pass has none."""
+    def find(self, name: str | int) -> Attention:
+        """The attention sub-layer of this name, of the module of this name, or of the layer of this number
+        where each layer has one. Raises ValueError if the pass has none."""
         for attention in self.attention:
             place = attention.place
             if name in (place.name, place.module or place.name):
                 return attention
-        names = ", ".join(attention.module or attention.name for attention in self.attention)
-        raise ValueError(f"There is no attention sub-layer {name!r}; there are {names}.")
+        names = [attention.module or attention.name for attention in self.attention]
+        return self.attention[place_of(name, names, self.model)]
 
     def weights(self) -> dict[str, Array]:
         """The weights of every sub-layer by its name, (head, query, key) each, derived at each call.

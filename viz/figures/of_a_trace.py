@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from model.analysis.heads.ranking import STATISTICS, scores
 from model.analysis.heads.statistics import Family, families, family_of, tiles
+from model.nn.places import within
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.figures.bars import part_bars
@@ -25,7 +26,7 @@ from viz.notation.theme import QUANTITIES, QuantityName
 VectorName = Literal["query", "key", "value", "output"]
 
 
-def weights(trace: Trace, place: str, head: int) -> go.Figure:
+def weights(trace: Trace, place: str | int, head: int) -> go.Figure:
     """How much each query attends to each key: weights (query, key) of one head, rows sum to 1, masked cells
     hatched; of a head with a learned sink that is one more column.
 
@@ -38,7 +39,7 @@ def weights(trace: Trace, place: str, head: int) -> go.Figure:
     return on_white(weights_of_head(attention, head, queries=queries, keys=keys))
 
 
-def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
+def difference(trace: Trace, other: Trace, place: str | int, head: int) -> go.Figure:
     """Weights (query, key) of one head in `other` minus those in `trace`, red where they are larger.
 
     Args:
@@ -62,7 +63,9 @@ def difference(trace: Trace, other: Trace, place: str, head: int) -> go.Figure:
     return matrix(after - before, rows=queries, columns=keys, quantity="difference")
 
 
-def token_vectors(trace: Trace, place: str, head: int, which: VectorName = "query") -> go.Figure:
+def token_vectors(
+    trace: Trace, place: str | int, head: int, which: VectorName = "query"
+) -> go.Figure:
     """Queries, keys, values or outputs of one head as rows (token, d_k); colours diverge around 0.
 
     Args:
@@ -83,7 +86,7 @@ def token_vectors(trace: Trace, place: str, head: int, which: VectorName = "quer
     return on_white(token_rows(values, tokens=tokens, columns=columns, quantity=which))
 
 
-def heads(trace: Trace, place: str | None = None) -> go.Figure:
+def heads(trace: Trace, place: str | int | None = None) -> go.Figure:
     """Every head as a small map of its weights, a row a layer: of all layers like this one (self-attention of
     the same stack, or cross-attention). place: None: like the first layer.
 
@@ -96,7 +99,7 @@ def heads(trace: Trace, place: str | None = None) -> go.Figure:
     return on_white(head_grid(tiles(trace, family), chosen=None, words=names))
 
 
-def statistic(trace: Trace, name: str, place: str | None = None) -> go.Figure:
+def statistic(trace: Trace, name: str, place: str | int | None = None) -> go.Figure:
     """One number for each head (layer, head), for instance "previous": the mean weight on the token before.
 
     name: previous, induction, first, self, next, separators, distance or entropy. Raises ValueError also
@@ -166,10 +169,9 @@ def _check_name(of: str, name: str, known: Iterable[str]) -> None:
         raise ValueError(f"There is no {of} {name!r}; there are {', '.join(known)}.")
 
 
-def _head_of(trace: Trace, place: str, head: int) -> Attention:
+def _head_of(trace: Trace, place: str | int, head: int) -> Attention:
     attention = trace.find(place)
-    if not 0 <= head < attention.heads:
-        raise ValueError(f"{place} has heads 0 to {attention.heads - 1}, not {head}.")
+    within(head, attention.heads, f"{attention.name} has heads")
     return attention
 
 
@@ -180,5 +182,5 @@ def _tokens(trace: Trace, attention: Attention) -> tuple[list[str], list[str]]:
     return queries, keys
 
 
-def _family(trace: Trace, place: str | None) -> Family:
+def _family(trace: Trace, place: str | int | None) -> Family:
     return families(trace)[0] if place is None else family_of(trace, trace.find(place))

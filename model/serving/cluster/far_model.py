@@ -14,6 +14,7 @@ from model.hub.tokenizer import HubTokenizer
 from model.nn.config import Reasons, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.places import Place
+from model.run.inputs import is_several
 from model.run.model import Model
 from model.run.tokenizers import TEXTS_KEPT, Tokenizer
 from model.run.word_cuts import WordCut
@@ -111,20 +112,25 @@ class FarModel(Model, Elsewhere):
 
     def trace(
         self,
-        text: str,
+        text: Any,
         target: str | None = None,
         intervention: Intervention = UNCHANGED,
         *,
         continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
-    ) -> Trace:
+    ) -> Any:
         """As `Model.trace`.
 
         Args:
             target, continued, record: as there.
+            text: a text; a list of texts gives a list of traces. Raises ValueError for ids.
             explicit: raises ValueError: such a pass is not made on the cluster.
         """
+        if is_several(text):
+            return [self.trace(one, target, intervention, record=record) for one in text]
+        if not isinstance(text, str):
+            raise ValueError("A model on the cluster reads texts, and no token ids.")
         if explicit:
             raise ValueError("A model on the cluster runs with the fused kernel only.")
         full = record == "full"

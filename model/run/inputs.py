@@ -1,0 +1,56 @@
+"""What a model reads: one text, or one row of token ids, as people have them."""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+Ids = Sequence[int]  # of tokens; an array or a tensor of one axis as well, or of one row
+
+
+def ids_given(text: object, vocabulary: int, name: str) -> list[int] | None:
+    """The ids that are given instead of a text; None: it is a text.
+
+    Args:
+        text: a str, or whole numbers in a list, an array or a tensor, (token,) or (1, token).
+        vocabulary: how many tokens there are.
+        name: of the model.
+
+    Raises ValueError for anything else, for no ids, and for an id that no token has.
+    """
+    if isinstance(text, str):
+        return None
+    given = _numbers(text)
+    if given.ndim == 2 and len(given) == 1:
+        given = given[0]
+    if given.ndim == 1 and not len(given):
+        raise ValueError("There is no text yet: it has no ids.")
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise ValueError(
+            "A text is read as a str, or as token ids in a list or an array of one axis, not "
+            f"{type(text).__name__}."
+        )
+    ids = [int(one) for one in given]
+    for id_ in ids:
+        if not 0 <= id_ < vocabulary:
+            raise ValueError(f"{name} has no token {id_}; its ids are 0 to {vocabulary - 1:,}.")
+    return ids
+
+
+def is_several(text: object) -> bool:
+    """Whether these are several texts: a list or tuple whose members are texts or lists of ids."""
+    return isinstance(text, list | tuple) and any(
+        isinstance(one, str | list | tuple) or getattr(one, "ndim", 0) > 0 for one in text
+    )
+
+
+def _numbers(text: Any) -> np.ndarray[Any, Any]:
+    """An array of what is given; of other things one without whole numbers."""
+    if hasattr(text, "detach"):  # a tensor, wherever it is
+        text = text.detach().cpu()
+    if isinstance(text, bytes | bytearray | Mapping | Set):
+        return np.zeros((0, 0, 0))
+    try:
+        return np.asarray(text if hasattr(text, "__array__") else list(text))
+    except (TypeError, ValueError):
+        return np.zeros((0, 0, 0))
