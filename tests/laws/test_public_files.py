@@ -91,3 +91,16 @@ def test_every_goal_of_make_that_a_workflow_asks_for_exists(subtests: pytest.Sub
             asked = set(MAKE.findall(text))
             assert asked or ".ci/run" in text
             assert asked <= GOALS
+
+
+def test_a_first_task_says_why_where_how_it_is_tested_and_what_it_is_like(
+    subtests: pytest.Subtests,
+) -> None:
+    sizes = re.split(r"^## (.*)$", (ROOT / "docs/first-tasks.md").read_text("utf-8"), flags=re.M)
+    assert sizes[1::2] == ["An hour", "An afternoon"]
+    for tasks in sizes[2::2]:
+        for title, task in re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", tasks, re.M | re.S):
+            with subtests.test(task=title):
+                parts = dict(re.findall(r"^- \*\*(\w+)\.\*\* (.*?)(?=^- |\Z)", task, re.M | re.S))
+                assert [*parts] == ["Gain", "Change", "Test", "Pattern"]
+                assert re.search(r"`tests/[\w/]+\.py`", parts["Test"])
