@@ -47,6 +47,17 @@ SHIPPED = {
     ".woff2",
 }
 READ = {".md", ".toml"}  # beside Python's own: what people read of these may name modules
+# What the README says of this repository, and a reader of the package has no use for:
+OF_THE_REPOSITORY = ("Two commands", "The map of the house", "Start here", "How to add things")
+LINKS = {  # of the project, below its address
+    "Homepage": "",
+    "Documentation": "/blob/main/docs/package.md",
+    "Source": "",
+    "Issues": "/issues",
+    "Changelog": "/blob/main/CHANGELOG.md",
+}
+# A picture or a link to a file of this repository, and the ends of lines after it.
+LINK = r"(?P<words>!?\[[^\]]*\])\((?P<place>(?!https?:|#)[^)]*)\)(?P<ends>\n*)"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first time that an archive can hold
 
 
@@ -137,11 +148,14 @@ def _tree() -> Iterator[tuple[str, bytes]]:
 def _about(project: dict[str, dict[str, object]]) -> Iterator[tuple[str, bytes]]:
     """The files about the wheel, by their names."""
     facts = project["project"]
+    home = str(project["tool"]["attention-lens"]["home"]).rstrip("/")
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {facts['name']}",
         f"Version: {facts['version']}",
         f"Summary: {facts['description']}",
+        f"Author: {', '.join(author['name'] for author in facts['authors'])}",
+        *(f"Project-URL: {name}, {home}{place}" for name, place in LINKS.items() if home),
         f"Requires-Python: {facts['requires-python']}",
         f"License-Expression: {facts['license']}",
         *(f"License-File: {file}" for file in facts["license-files"]),
@@ -151,7 +165,8 @@ def _about(project: dict[str, dict[str, object]]) -> Iterator[tuple[str, bytes]]
         "Description-Content-Type: text/markdown",
     ]
     readme = (ROOT / facts["readme"]).read_text(encoding="utf-8")
-    yield "METADATA", ("\n".join(lines) + "\n\n" + _description(readme)).encode()
+    files = f"{home}/{{kind}}/v{facts['version']}/{{file}}" if home else ""
+    yield "METADATA", ("\n".join(lines) + "\n\n" + _description(readme, files)).encode()
     yield (
         "WHEEL",
         b"Wheel-Version: 1.0\nGenerator: deploy.wheel\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -166,17 +181,29 @@ def _about(project: dict[str, dict[str, object]]) -> Iterator[tuple[str, bytes]]
         yield f"licenses/{file}", (ROOT / file).read_bytes()
 
 
-def _description(readme: str) -> str:
-    """The README with the package's name in its examples. Lines about this repository stay as they are: those
-    that say so, and those with commands. Where the package is listed, the repository's pictures and pages are
-    not: the pictures are left out, and a link to a page is its words."""
-    readme = re.sub(r"!\[[^\]]*\]\((?!https?:)[^)]*\)\n*", "", readme)
-    readme = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", readme)
+def _description(readme: str, files: str) -> str:
+    """The README for a reader of the package: its name in the examples, without the repository's commands.
+    Lines that say that they are about this repository stay as they are.
+
+    files: the address of a file of the repository, with places for its {kind} and {file}. Without one,
+    pictures of the repository are left out, and a link to a page of it is its words.
+    """
+
+    def linked(found: re.Match[str]) -> str:
+        words, place = found["words"], found["place"]
+        picture = words.startswith("!")
+        if not files:
+            return "" if picture else words[1:-1] + found["ends"]
+        kind = "raw" if picture else "tree" if (ROOT / place).is_dir() else "blob"
+        return f"{words}({files.format(kind=kind, file=place)}){found['ends']}"
+
+    for heading in OF_THE_REPOSITORY:
+        readme = re.sub(rf"^## {heading}\n.*?(?=^## )", "", readme, flags=re.M | re.S)
+    readme = re.sub(r"<!--.*?-->\n+", "", readme)
+    readme = re.sub(r'make wheel\npip install "dist/[^"\[]*', 'pip install "attention-lens', readme)
+    readme = re.sub(LINK, linked, readme)
     lines = readme.splitlines(keepends=True)
-    kept = ("in this repository", "python -m ")
-    return "".join(
-        line if any(words in line for words in kept) else shown(line, NAMES) for line in lines
-    )
+    return "".join(line if "in this repository" in line else shown(line, NAMES) for line in lines)
 
 
 def requirements(project: dict[str, dict[str, object]]) -> Iterator[str]:

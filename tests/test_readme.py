@@ -2,11 +2,13 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from model.loading.registry import models
+from tools import llms
 from tools.tables_of_docs import pages
 from viz.state.navigation import PAGES
 
@@ -46,6 +48,24 @@ def test_every_file_on_the_map_exists() -> None:
 def test_the_tables_of_models_and_settings_are_the_codes() -> None:
     for file, text in pages().items():
         assert file.read_text(encoding="utf-8") == text, "run python -m tools.tables_of_docs"
+
+
+def test_the_list_of_pages_for_programs_is_made_from_the_pages_and_has_them_all() -> None:
+    assert llms.FILE.read_text(encoding="utf-8") == llms.written(), "run python -m tools.llms"
+    listed = {
+        page
+        for lines in tomllib.loads(llms.LINES.read_text(encoding="utf-8")).values()
+        for page in lines
+    }
+    assert {f"docs/{file.name}" for file in (ROOT / "docs").glob("*.md")} <= listed
+
+
+def test_scripts_are_counted() -> None:
+    count = llms.number(llms.scripts())
+    assert f"{count} scripts" in README
+    guide = (ROOT / "docs/research.md").read_text(encoding="utf-8")
+    assert f"{count.capitalize()} tasks" in guide
+    assert llms.scripts() == guide.count("```python\n")
 
 
 def test_the_guide_to_ones_own_model_is_linked_and_on_one_screen() -> None:

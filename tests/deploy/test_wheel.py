@@ -19,7 +19,7 @@ from packaging.metadata import Metadata
 import model
 from deploy.attention_lens import NAMES, __all__
 from deploy.rewriting import PACKAGE, ROOTS, rewritten
-from deploy.wheel import LEFT_OUT, ROOT, TREE, _tree, build_wheel, module
+from deploy.wheel import LEFT_OUT, OF_THE_REPOSITORY, ROOT, TREE, _about, _tree, build_wheel, module
 from model.hub.library import OLDEST
 from model.loading.shipped import is_packed, unpacked
 from model.system.version import VERSION
@@ -223,6 +223,45 @@ def test_the_wheel_says_what_it_is(told: Metadata, wheel: Path) -> None:
     assert [link for link in links if not link.startswith(("https:", "#"))] == []
     assert told.keywords == project()["project"]["keywords"]
     assert told.classifiers == project()["project"]["classifiers"]
+
+
+def test_the_description_begins_with_what_this_is_and_has_no_command_of_the_repository(
+    told: Metadata,
+) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    description = str(told.description)
+    first = readme.split("\n\n")[1]
+    assert description.strip().split("\n\n")[1] == first
+    assert {f"## {heading}" for heading in OF_THE_REPOSITORY} <= {*readme.splitlines()}
+    assert len(description) > len(readme) / 3
+    commands = "".join(re.findall(r"```\n(.*?)```", description, re.DOTALL))
+    assert 'pip install "attention-lens[app]"' in commands
+    assert not re.search(r"^make |dist/", commands, re.MULTILINE)
+    headings = {line.strip("# ").lower().replace(" ", "-") for line in description.splitlines()}
+    assert {*re.findall(r"\]\(#([^)]*)\)", description)} <= headings
+
+
+def test_links_of_the_project_follow_from_its_address_and_there_are_none_without(
+    told: Metadata,
+) -> None:
+    assert told.author == "The attention-lens maintainers"
+    assert project()["tool"]["attention-lens"]["home"] == ""
+    assert told.project_urls is None
+    moved = project()
+    moved["tool"]["attention-lens"]["home"] = home = "https://example.org/lens"
+    published = Metadata.from_email(dict(_about(moved))["METADATA"])
+    urls = published.project_urls or {}
+    assert [*urls] == ["Homepage", "Documentation", "Source", "Issues", "Changelog"]
+    assert all(url.startswith(home) for url in urls.values())
+    readme, description = (ROOT / "README.md").read_text("utf-8"), str(published.description)
+    links = re.findall(r"\]\(([^)#]+)", description)
+    below = rf"{home}/(?:blob|tree|raw)/(?:main|v{re.escape(version())})/(.*)"
+    files = [found[1] for link in [*links, *urls.values()] if (found := re.match(below, link))]
+    assert len(files) > 5
+    assert all((ROOT / file).exists() for file in files)
+    assert [link for link in links if not link.startswith("https:")] == []
+    pictures = re.findall(r"!\[[^\]]*\]\((.*?)\)", readme)
+    assert f"]({home}/raw/v{version()}/{pictures[0]})" in description
 
 
 def test_a_file_of_no_kind_of_ours_is_left_out(

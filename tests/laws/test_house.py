@@ -19,7 +19,7 @@ from tests.laws.sizes import long_files, long_functions, written_files
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GUIDES = (
-    *("README.md", "CONTRIBUTING.md", "AGENTS.md", "llms.txt"),
+    *("README.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "llms.txt"),
     *(f"docs/{file.name}" for file in (REPOSITORY / "docs").glob("*.md")),
 )
 TOLD = re.compile(
