@@ -27,11 +27,31 @@ if TYPE_CHECKING:
         load_trace,
         models,
     )
-    from model.analysis import first_difference
+    from model.analysis import (
+        edge_values,
+        first_difference,
+        largest_numbers,
+        patch_map,
+        precision_by_layer,
+        scan,
+        score_parts,
+    )
+    from model.analysis.stream.steering import Steering
     from model.capture import capture
-    from model.loading.in_memory import trace
+    from model.code import listing, script
+    from model.loading.in_memory import opened, trace
     from model.loading.record import record
-    from model.many import measure, trace_all
+    from model.many import (
+        Prompt,
+        accuracy,
+        logit_difference,
+        loss,
+        measure,
+        patch_all,
+        trace_all,
+    )
+    from model.papers import results
+    from model.profile import open_profile, profile
     from model.training.training_file import load_training
     from model.training.training_record import TrainingRecord
     from viz import figures
@@ -50,11 +70,29 @@ NAMES = {
     "load_trace": ".model",
     "models": ".model",
     "record": ".model.loading.record",
+    "opened": ".model.loading.in_memory",
     "trace": ".model.loading.in_memory",
+    "edge_values": ".model.analysis",
     "first_difference": ".model.analysis",
+    "largest_numbers": ".model.analysis",
+    "patch_map": ".model.analysis",
+    "precision_by_layer": ".model.analysis",
+    "scan": ".model.analysis",
+    "score_parts": ".model.analysis",
+    "Steering": ".model.analysis.stream.steering",
+    "listing": ".model.code",
+    "script": ".model.code",
+    "results": ".model.papers",
+    "open_profile": ".model.profile",
+    "profile": ".model.profile",
     "exchange": ".model",
     "capture": ".model.capture",
+    "Prompt": ".model.many",
+    "accuracy": ".model.many",
+    "logit_difference": ".model.many",
+    "loss": ".model.many",
     "measure": ".model.many",
+    "patch_all": ".model.many",
     "trace_all": ".model.many",
     "TrainingRecord": ".model.training.training_record",
     "load_training": ".model.training.training_file",
@@ -64,31 +102,59 @@ NAMES = {
 }
 
 # Those that need a package of an extra.
-NEEDS = {"trace": "transformers", "compare": "anywidget", "show": "anywidget"}
+NEEDS = {
+    "opened": "transformers",
+    "trace": "transformers",
+    "compare": "anywidget",
+    "show": "anywidget",
+    "open_profile": "pyarrow",
+    "profile": "pyarrow",
+}
 
 __all__ = [
     "Attention",
     "Intervention",
     "Model",
+    "Prompt",
+    "Steering",
     "TextTooLongError",
     "Token",
     "Trace",
     "TrainingRecord",
+    "accuracy",
     "capture",
     "compare",
+    "edge_values",
     "exchange",
     "figures",
     "first_difference",
+    "largest_numbers",
+    "listing",
     "load_model",
     "load_trace",
     "load_training",
+    "logit_difference",
+    "loss",
     "measure",
     "models",
+    "open_profile",
+    "opened",
+    "patch_all",
+    "patch_map",
+    "precision_by_layer",
+    "profile",
     "record",
+    "results",
+    "scan",
+    "score_parts",
+    "script",
     "show",
     "trace",
     "trace_all",
 ]
+for _name, _package in NEEDS.items():
+    if find_spec(_package) is None:  # `import *` takes all names, and works without extras
+        __all__.remove(_name)
 
 
 def __getattr__(name: str) -> object:
@@ -108,4 +174,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """Without the names whose extra is not installed: `help` reads each of the others."""
-    return [name for name in __all__ if find_spec(NEEDS.get(name, __name__))] + ["__version__"]
+    return [*__all__, "__version__"]

@@ -13,6 +13,7 @@ from model.analysis.padded_batch import batched_pass, padded
 from model.analysis.stream.steering import Steering
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.recorder import Recorder
+from model.run.inputs import Ids
 from model.run.model import Model, trace_of_pass
 from model.run.protocols import check_intervention, check_length
 from model.run.tokenizers import clean
@@ -32,9 +33,9 @@ Record = Literal["attention", "full"]
 
 def trace_all(
     model: Model,
-    texts: Iterable[str],
+    texts: Iterable[str | Ids],
     *,
-    intervention: Intervention = UNCHANGED,
+    intervention: PassChange = UNCHANGED,
     batch: int | None = None,
     record: Record = "attention",
 ) -> Iterator[Trace]:
@@ -60,8 +61,8 @@ def trace_all(
 
     Args:
         model: what `load_model` gives.
-        texts: read one by one; may be endless.
-        intervention: what is changed in every pass.
+        texts: texts, or token ids of each; read one by one; may be endless.
+        intervention: what is changed in every pass; or a `Steering`, which the traces do not name.
         batch: texts of one pass at most; None: as many as keep its arrays small.
         record: "full" also keeps feed-forward activations and norm outputs.
 
@@ -72,7 +73,7 @@ def trace_all(
 
 def traces(
     model: Model,
-    texts: Iterable[str],
+    texts: Iterable[str | Ids],
     change: PassChange,
     batch: int | None = None,
     record: Record = "attention",
@@ -125,12 +126,12 @@ def _may_be_padded(model: Model, change: PassChange) -> bool:
 @dataclass(frozen=True)
 class _ReadText:
     number: int
-    text: str
+    text: str | Ids
     tokens: tuple[Token, ...]
 
 
 def _one_by_one(
-    model: Model, texts: Iterable[str], intervention: Intervention, record: Record
+    model: Model, texts: Iterable[str | Ids], intervention: Intervention, record: Record
 ) -> Iterator[Trace]:
     for number, text in enumerate(texts):
         try:
@@ -145,7 +146,7 @@ def _note(number: int, text: object) -> str:
 
 
 def _together(
-    model: Model, texts: Iterable[str], change: PassChange, batch: int | None, record: Record
+    model: Model, texts: Iterable[str | Ids], change: PassChange, batch: int | None, record: Record
 ) -> Iterator[Trace]:
     passes = _Batches(model, change, record)
     logits = 0 if model.config.shape == "encoder" else model.config.d_vocab
@@ -161,7 +162,7 @@ def _together(
         yield from passes.traces(waiting)
 
 
-def _read(model: Model, texts: Iterable[str], change: PassChange) -> Iterator[_ReadText]:
+def _read(model: Model, texts: Iterable[str | Ids], change: PassChange) -> Iterator[_ReadText]:
     """The texts as tokens. Raises ValueError as `Model.trace` does."""
     model.require_run()
     for number, text in enumerate(texts):
@@ -221,7 +222,9 @@ class _Batches:
             for row, (text, length) in enumerate(zip(texts, lengths, strict=True)):
                 own = row_of(recorder, row, (len(ids), ids.shape[1]), length)
                 result = ended[row : row + 1, :length].clone()
-                yield trace_of_pass(model, own, result, text.tokens, text=clean(text.text))
+                given = text.text
+                name = clean(given) if isinstance(given, str) else model.spelled(text.tokens)
+                yield trace_of_pass(model, own, result, text.tokens, text=name)
 
 
 def _are_alike(one: Trace, other: Trace, precision: torch.dtype) -> bool:

@@ -105,6 +105,8 @@ class Model:
     >>> tokens = model.tokens("Tom Hill saw")
     >>> tuple(model.ids(tokens).shape), model.begun(tokens) == tokens, model.kept("Tom Hill")
     ((1, 3), True, 'Tom Hill')
+    >>> model.spelled(tokens), model.trace([token.id for token in tokens])
+    ('Tom Hill saw', <Trace of house-gpt: 3 tokens, 4 attention layers>)
     >>> model.new_words("Tom"), model.config.n_ctx, model.embedding.shape
     ((), 256, (8192, 256))
     >>> model.unproven, model.unused, model.languages, model.require("logits"), model.require_run()

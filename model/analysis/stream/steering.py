@@ -50,11 +50,21 @@ class Steered:
 class Steering:
     """A multiple of a direction, added to the stream that a layer reads, at every token.
 
-    toward: (C,), as `direction` gives it. place: the layer's first attention sub-layer.
+    `trace_all` and `measure` take it where they take an intervention.
+
+    >>> from model.analysis.stream.steering import Steering
+    >>> from model.many import trace_all
+    >>> toward = trace.residual["decoder"][2][1]  # (C,): what the stream holds at a token
+    >>> steering = Steering(toward, "decoder.1.self", multiple=2.0)
+    >>> steering, callable(steering.through(model.device))
+    (<Steering before decoder.1.self: 2 × 256 numbers>, True)
+    >>> (steered,) = trace_all(model, [trace.text], intervention=steering)
+    >>> bool((steered.logits != trace.logits).any())
+    True
     """
 
-    toward: Array
-    place: str
+    toward: Array  # (C,), as `direction` gives it
+    place: str  # the layer's first attention sub-layer
     multiple: float = 1.0
 
     def __repr__(self) -> str:

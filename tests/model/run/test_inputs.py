@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from model import Intervention, Model, load_model
+from model.many import trace_all
 from viz import figures
 
 TEXT = "Anna gave the ball to Tom"
@@ -96,3 +97,11 @@ def test_a_model_says_its_sizes_on_one_line(model: Model) -> None:
     assert repr(model) == (
         "<Model stories: decoder, 2 attention layers of 4 heads, d_model 128, 509,952 parameters>"
     )
+
+
+def test_ids_go_through_many_passes_as_through_one(model: Model) -> None:
+    ids = [[token.id for token in model.tokens(text)] for text in (TEXT, "a cat saw", TEXT)]
+    for one, alone in zip(trace_all(model, ids), model.trace(ids), strict=True):
+        assert one.tokens == alone.tokens
+        assert one.text == alone.text
+        np.testing.assert_allclose(one.logits, alone.logits, atol=1e-4)
