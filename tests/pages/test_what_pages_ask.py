@@ -49,10 +49,8 @@ OPEN_TWICE = ("library", "experiments", "training", "encoder_decoder")
 # What these views read besides the sentence: another one, each alone, others six ways, words before a step;
 # or more of what one pass leaves.
 MORE = {
-    "Two sentences or models": 1,
-    "First difference": 1,
     "Two sentences": 1,
-    "What stands out?": 1,
+    "Two models": 1,
     "Word order": 6,
     "Translate": 1,
     "Patch": 1,
