@@ -13,8 +13,8 @@ from typing import Any
 
 import streamlit as st
 from streamlit import runtime
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import app_session, media_file_manager, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession
