@@ -16,7 +16,7 @@ from viz.views.corpus.views import over_corpus, own_corpus
 from viz.views.glossary.glossary import with_terms
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.all_heads")
+say = sentences_of("page.all_heads")
 
 page.open_page("pages/all_heads.py")
 look = page.look(head=True)

@@ -25,7 +25,7 @@ from viz.views.translation.views import (
 )
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.encoder_decoder")
+say = sentences_of("page.encoder_decoder")
 
 page.open_page("pages/encoder_decoder.py")
 open_on_translator()

@@ -8,7 +8,7 @@ from viz.shell.panel import PanelView
 from viz.views.feed_forward.neurons import EXPERTS, experts, neurons, on_the_curve
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.feed_forward")
+say = sentences_of("page.feed_forward")
 
 page.open_page("pages/feed_forward.py")
 look = page.look(full=True)

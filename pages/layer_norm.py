@@ -7,7 +7,7 @@ from viz.shell import page
 from viz.views.norms.views import this_norm
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.layer_norm")
+say = sentences_of("page.layer_norm")
 
 page.open_page("pages/layer_norm.py")
 seen = page.look(full=True)

@@ -12,7 +12,7 @@ from viz.views.positions.tables import position_likeness, position_table
 from viz.views.positions.word_order import word_order
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.positions")
+say = sentences_of("page.positions")
 name = sentences_of("state.navigation")  # of a view
 
 page.open_page("pages/positions.py")

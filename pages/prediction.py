@@ -14,7 +14,7 @@ from viz.views.prediction.next_token import ENTROPY, SOFTMAX, next_token
 from viz.views.prediction.relevance import relevance, tells_relevance
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.prediction")
+say = sentences_of("page.prediction")
 name = sentences_of("state.navigation")  # of a view
 
 page.open_page("pages/prediction.py")

@@ -9,7 +9,7 @@ from viz.views.cost.views import cost_view
 from viz.views.glossary.glossary import with_terms
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.shapes_and_cost")
+say = sentences_of("page.shapes_and_cost")
 
 page.open_page("pages/shapes_and_cost.py")
 look = page.look(full=True)

@@ -9,7 +9,7 @@ from viz.views.feed_forward.formulas import RESIDUAL
 from viz.views.feed_forward.stream import contributions_view, logit_lens
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.stream")
+say = sentences_of("page.stream")
 
 page.open_page("pages/stream.py")
 look = page.look(full=True)

@@ -9,7 +9,7 @@ from viz.views.tokens.chat import as_a_chat, has_template
 from viz.views.tokens.listing import token_list, two_tokenizers
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.tokens")
+say = sentences_of("page.tokens")
 
 page.open_page("pages/tokens.py")
 look = page.look()

@@ -8,7 +8,7 @@ from viz.views.training.here import here
 from viz.views.training.views import idea, watch
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.training")
+say = sentences_of("page.training")
 
 BY_HAND = (
     "most-probable-word",

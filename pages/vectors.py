@@ -8,7 +8,7 @@ from viz.shell.panel import PanelView
 from viz.views.tokens.vectors import nearest, two_sentences, vector_look_up
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.vectors")
+say = sentences_of("page.vectors")
 
 page.open_page("pages/vectors.py")
 look = page.look()

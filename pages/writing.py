@@ -12,7 +12,7 @@ from viz.views.prediction.encoder import read_by_a_gpt
 from viz.views.prediction.writing import DRAWN, GREEDY, token_by_token
 from viz.views.worked.by_hand import by_hand
 
-say = sentences_of("pages.writing")
+say = sentences_of("page.writing")
 
 page.open_page("pages/writing.py")
 look = page.look(offers=LANGUAGE_MODELS)

@@ -118,14 +118,12 @@ def test_the_line_to_copy_frames_the_view_where_heads_and_pages_are_switched_and
     app = framed(page)
     explorer = app.get_by_test_id("explorer")
     expect(explorer).to_have_attribute("data-head", "3")
-    app.get_by_test_id("head-picker").click()
     app.get_by_test_id("head-2").click()
     expect(explorer).to_have_attribute("data-head", "2")
-    page.keyboard.press("Escape")
     page.frames[1].evaluate(AFTER_THE_DELAY, "unanswered")  # the server is told of the head
     page.frames[1].evaluate(AT_REST, QUIET_APP)
-    app.get_by_role("link", name="Layer norm →").click()
-    expect(app.get_by_role("combobox", name="Show")).to_be_attached()
+    app.get_by_role("link", name="Tokens →").click()
+    expect(app.get_by_role("radiogroup", name="Show")).to_be_attached()
     way_out = app.get_by_role("link", name="Open in the app")
     expect(way_out).to_have_attribute("href", re.compile(r"[?&]head=2(&|$)"))
     with page.context.expect_page() as opened:
@@ -134,5 +132,5 @@ def test_the_line_to_copy_frames_the_view_where_heads_and_pages_are_switched_and
     whole = opened.value
     expect(whole.get_by_test_id("stSidebar")).to_be_visible()
     asked = parse_qs(urlsplit(whole.url).query)
-    assert urlsplit(whole.url).path == "/layer_norm"
+    assert urlsplit(whole.url).path == "/tokens"
     assert (asked["text"], asked["head"], "embed" in asked) == ([TEXT], ["2"], False)

@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 from model.loading.shipped import ASSETS, WEIGHTS
 from tests.browser import conftest
 from tests.browser.controls import open_by_menu, pick_head, show
+from tests.browser.explorer.stage import AFTER_THE_DELAY
 from tests.server import HEALTHY, Server, serving
 from tools.menu import link_to
 from viz.state.navigation import entry
@@ -196,8 +197,28 @@ def test_a_server_that_starts_anew_shows_open_pages_the_same_view(
     expect(page.get_by_test_id("explorer")).to_have_attribute("data-head", "1")
     expect(tokens(page)).to_contain_text("bag")
     expect(box(page)).to_have_value("the dog ran to the river")
-    conftest.wait_until_settled(page)  # the page runs once for itself when it is connected again
     box(page).press("Enter")
     expect(tokens(page)).to_contain_text("river")
     page.wait_for_url("**scale=1.0**")
     troubles.clear()  # the browser logs every address that did not answer
+
+
+def test_a_server_that_starts_anew_leaves_the_cell_of_an_open_page(
+    page: Page, open_page: Callable[..., Page], served: Server, troubles: list[str]
+) -> None:
+    open_page("/", text=TYPED, scale="1.0", query=4, key=0, head=1)
+    explorer = page.get_by_test_id("explorer")
+    served.end()
+    expect(page.get_by_text("Connecting")).to_be_visible()
+    served.start()
+    served.wait(HEALTHY)
+    expect(page.locator(conftest.QUIET_APP)).to_be_attached()
+    pick_head(page, 2)  # the first run of a new session
+    page.evaluate(AFTER_THE_DELAY, "unanswered")
+    conftest.wait_until_settled(page)
+    pick_head(page, 3)
+    page.wait_for_url("**head=3**")
+    conftest.wait_until_settled(page)
+    expect(explorer).to_have_attribute("data-query", "4")
+    expect(explorer).to_have_attribute("data-key", "0")
+    troubles.clear()

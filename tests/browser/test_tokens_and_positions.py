@@ -1,5 +1,6 @@
 """The pages on tokens and positions in a real browser: their views, switches and examples."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -64,10 +65,16 @@ def test_every_kind_of_positions(open_page: Callable[..., Page]) -> None:
 def test_the_examples_by_hand_are_chosen_by_their_titles(open_page: Callable[..., Page]) -> None:
     page = open_page("/positions", model="stories")
     show(page, "Tiny numbers")
+    example, step = (
+        page.get_by_role("combobox", name=name, exact=True) for name in ("Example", "Step")
+    )
+    expect(step).to_have_value(re.compile("^1 of"))
     for number in (7, 0):
-        page.get_by_role("combobox", name="Example", exact=True).click()
+        before = step.input_value()
+        example.click()
         expect(page.get_by_role("option")).to_have_count(8)
         option = page.get_by_role("option").nth(number)
         title = option.inner_text()
         option.click()
-        expect(page.locator("strong").filter(has_text=title)).to_be_visible()
+        expect(example).to_have_value(title)
+        expect(step).not_to_have_value(before)

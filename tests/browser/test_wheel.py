@@ -155,6 +155,7 @@ def test_the_command_opens_its_view_in_the_browser(
     explorer = page.get_by_test_id("explorer")
     expect(explorer).to_have_attribute("data-ready", "true")
     expect(explorer).to_have_attribute("data-renderer", "plotly")
+    explorer.get_by_test_id("how").click()
     expect(explorer.get_by_test_id("formula").locator(".katex-html")).to_be_visible()
     expect(page.get_by_role("textbox", name="Your sentence")).to_have_value(TEXT)
 

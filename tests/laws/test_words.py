@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.rewriting import ROOTS
 from model.system.words import SLOT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,6 +152,11 @@ def scripts() -> Iterator[tuple[str, str, str]]:
             read = (folder / "sentences.js").read_text(encoding="utf-8")
             (table,) = re.findall(r"words/en/(\w+)\.toml\";", read)
             yield path.relative_to(ROOT).as_posix(), script, table
+
+
+def test_no_file_is_named_like_a_part_of_the_tree() -> None:
+    """The wheel puts the package's name before "pages.tokens": a section would not be found there."""
+    assert {section.partition(".")[0] for section in WORDS} & ROOTS == set()
 
 
 def test_no_sentence_stands_in_the_code(subtests: pytest.Subtests) -> None:

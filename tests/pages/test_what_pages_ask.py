@@ -49,10 +49,9 @@ OPEN_TWICE = ("library", "experiments", "training", "encoder_decoder")
 # What these views read besides the sentence: another one, each alone, others six ways, words before a step;
 # or more of what one pass leaves.
 MORE = {
-    "Two sentences or models": 1,
-    "First difference": 1,
     "Two sentences": 1,
-    "What stands out?": 1,
+    "Two models": 1,
+    "Untrained": 7,  # the checkpoints of a training, one after another
     "Word order": 6,
     "Translate": 1,
     "Patch": 1,
@@ -61,7 +60,7 @@ MORE = {
     "Token by token": 1,
     "KV cache": 2,
     "Your own French": 1,
-    "Two runs": 9,  # the other checkpoints, one after another
+    "Two runs": 10,  # those of two trainings
     "No positions": 1,  # the words in another order
     "No sinks": 1,  # the example
 }

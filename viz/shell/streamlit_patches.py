@@ -13,6 +13,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit import runtime
+from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import app_session, media_file_manager, memory_media_file_storage
@@ -42,6 +43,7 @@ def mend_streamlit() -> None:
     keep_files_of_buttons()
     watch_nothing()
     take_turns()
+    begin_with_the_whole_page()
     clear_with_what_is_inside()
     send_together()
     forget_who_left()
@@ -217,6 +219,21 @@ def take_turns() -> None:
     setattr(app_session, "ScriptRunner", _InTurn)  # noqa: B010
 
 
+def begin_with_the_whole_page() -> None:
+    """A session begins with the whole page. Where a server was started anew, a part of an open page asks for
+    itself; Streamlit knows no such part and answers nothing."""
+    if hasattr(AppSession, _ASK):
+        return
+    setattr(AppSession, _ASK, AppSession.request_rerun)
+    setattr(AppSession, "request_rerun", _ask)  # noqa: B010
+
+
+def _ask(session: AppSession, client_state: ClientState | None) -> None:
+    if client_state is not None and not session._fragment_storage.registration_sequence():
+        client_state.ClearField("fragment_id")
+    getattr(session, _ASK)(client_state)
+
+
 def clear_with_what_is_inside() -> None:
     """Where a part of the page is drawn anew, what waits to be sent of the parts inside it is dropped too.
 
@@ -235,6 +252,7 @@ def _clear_queue(session: AppSession, fragment_ids_this_run: list[str] | None = 
     queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=drawn)
 
 
+_ASK = "_request_rerun_of_streamlit"
 _WAKE = (
     "_wake_event_loop"  # Streamlit's own method, kept on its class: this file may be imported again
 )

@@ -17,7 +17,7 @@ from model.nn.intervention import Intervention
 from model.trace.dropped import FORGOTTEN, is_dropped
 from viz.explorer.shown import forget
 from viz.state import url
-from viz.state.link import PARAMETERS, Detail, View, from_link, short_link, to_link
+from viz.state.link import PARAMETERS, TEXT_LIMIT, Detail, View, from_link, short_link, to_link
 from viz.state.way_back import came_back, way_back
 from viz.telemetry.metrics import count_page
 
@@ -45,6 +45,7 @@ def remembered() -> str:
 
 
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
+_SENTENCE = "choose-text"
 _ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
 _STRAY = "link-of-a-lent-view"  # the page that lent it, the link, and what it was lent in place of
 _ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
@@ -168,7 +169,17 @@ def first_text(leads_to: str | None = None) -> Control:
         if leads_to is not None:
             go_on(leads_to)
 
-    return shown("choose-text", current().text, take)
+    return shown(_SENTENCE, current().text, take)
+
+
+def _typed_before() -> str:
+    """What the box of the sentence holds in a browser that knew another session, as after a server started
+    anew: the link may be older. "" for a page that was just opened. Streamlit tells no widget that is not
+    drawn yet."""
+    run = get_script_run_ctx(suppress_warning=True)
+    states = run.session_state.get_widget_states() if run else ()
+    typed = [one.string_value for one in states if one.id.endswith(f"-{_SENTENCE}")]
+    return typed[0][:TEXT_LIMIT] if typed else ""
 
 
 def go_on(file: str) -> None:
@@ -300,6 +311,8 @@ def adopt_link(page: str) -> tuple[str, ...]:
         if link and link.keys() <= _PARTS and way_back.follows() and _VIEW in st.session_state:
             said = {name: getattr(linked, name) for name in link}
             view = replace(kept_view() or current(), **said)
+        if _VIEW not in st.session_state and (typed := _typed_before()):
+            view = replace(view, text=typed)
         open_view(view)
         is_other = (view.text, view.model) != (View().text, View().model)
         says_no_cell = link.keys().isdisjoint(("query", "key"))

@@ -210,11 +210,15 @@ def test_a_click_in_the_map_of_explore_draws_the_map_alone(server: Server) -> No
         async with Watcher(server.port, "", urlencode({"text": "The cat sat"})) as one:
             assert "" in one.drawn
             the_map, switches = (one.fragments[name] for name in ("explorer", "hero-mask"))
-            for head in range(4):
+            for query, key in ((1, 0), (2, 0), (2, 1)):
                 one.drawn.clear()
-                await one.look_at(head=head, stage="weights", query=1, key=0)
-                assert f"head={head}" in one.query or head == View().head
+                await one.look_at(head=View().head, stage="weights", query=query, key=key)
+                assert f"query={query}&key={key}" in one.query
                 assert one.drawn == {the_map}
+            one.drawn.clear()
+            await one.look_at(head=View().head - 1, stage="weights", query=2, key=1)
+            assert f"head={View().head - 1}" in one.query
+            assert "" in one.drawn  # the switches beside the map are of the head
             one.drawn.clear()
             await one.choose("hero-mask", False)
             assert "mask=none" in one.query

@@ -31,7 +31,9 @@ import { Runs } from "./runs.js";
 import { drawTable } from "./table.js";
 import { cellOf, figureOf } from "./view.js";
 
-const [LOWEST, TALLEST] = [300, 900]; // pixels of a picture, which fits the window between these
+const FRAMED = window !== window.top; // in a page of somebody else's, where all of the map is in sight
+// Pixels of a picture, which fits the window between these.
+const [LOWEST, TALLEST] = [FRAMED ? 240 : 300, 900];
 const BELOW = 48; // pixels of the window that stay free below it, for its legend
 const [BESIDE, BESIDE_IN_LECTURE] = [284, 180]; // pixels beside the map, with the gap
 const LEAST = 560; // pixels in which map and row stand beside each other
@@ -170,7 +172,7 @@ export class Drawing {
     const host = this.root.getRootNode().host ?? this.root;
     const scrolled = host.closest("[data-testid=stMain]")?.scrollTop ?? scrollY;
     const top = this.parts.figure.getBoundingClientRect().top + scrolled;
-    if (this.isNarrow) return TALLEST; // one scrolls
+    if (this.isNarrow && !FRAMED) return TALLEST; // one scrolls
     const below = this.root.classList.contains("projected") ? 0 : BELOW;
     return Math.min(Math.max((innerHeight - top) / drawnLarger() - below, LOWEST), TALLEST);
   }

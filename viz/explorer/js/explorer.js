@@ -65,10 +65,10 @@ export class Explorer {
     this.received = data;
     const news = { ...layers, palette, said: wordsOf(data, layers) };
     if (Object.entries(news).every(([name, fact]) => this[name] === fact)) return;
-    this.show(data, news);
+    const isOther = this.show(data, news);
     if (data.revision !== before?.revision) this.adopt(data);
     this.clamp();
-    if (before ? data.run !== before.run : data.hero.opens) this.showNews(before);
+    if (before ? isOther && data.run !== before.run : data.hero.opens) this.showNews(before);
     this.offered = stagesIn(data.hero.detail, this.stages, this.state.stage);
     this.drawing.load(data.assets);
     this.controls.build(this);
@@ -76,13 +76,15 @@ export class Explorer {
     this.tellHead();
   }
 
-  /** Takes over what a message shows. Another layer is drawn whole, and quickly first. */
+  /** Takes over what a message shows, and returns whether its numbers are others: a server that starts anew sends the
+   *  same ones as another run. Another layer is drawn whole, and quickly first. */
   show({ layers, stages, queries, keys }, { layer, baseline, palette, said }) {
     const isOther = layer.digest !== this.layer?.digest || baseline?.digest !== this.baseline?.digest;
     if (isOther) this.state.window = null;
     if (layer !== this.layer || baseline !== this.baseline) this.quick = true;
     const labels = { query: queries, key: keys };
     Object.assign(this, { layer, baseline, palette, said, layers, stages, labels });
+    return isOther;
   }
 
   /** Takes Python's selection, which counts with a new revision only. The reader's own stays where it was

@@ -20,7 +20,7 @@ from viz.notation.theme import LESS, MORE, PROBABILITY, STREAM, WEIGHT
 from viz.notation.words import sentences_of
 from viz.shell.background import Offer, Passes, passes_or_offer
 from viz.shell.panel import Caption, Panel
-from viz.state.look import Look, traced
+from viz.state.look import Look
 from viz.state.navigation import html_link, read_address
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _STYLE = (Path(__file__).with_name("findings.css")).read_text(encoding="utf-8")
 
 def what_stands_out(look: Look) -> Panel:
     """The findings as a ranked list, once every head has had its pass."""
-    trace = traced(replace(look.request, full=True))
+    trace = look.trace
     heads = sum(attention.heads for attention in trace.attention)
     length = len(trace.tokens) + len(trace.target_tokens)
     offer = Offer(

@@ -118,6 +118,9 @@ SECOND = (
     say("anna_met_tom_near"),
 )
 SHORTEST = 3  # letters of a word worth comparing
+PLACES = (
+    6  # of a word in each sentence: in a long text all pairs of places would be a list of 20 MB
+)
 
 
 def two_sentences(look: Look) -> Panel:
@@ -170,8 +173,8 @@ def _word(one: Trace, other: Trace) -> tuple[int, int]:
     pairs = [
         (token.text, here, there)
         for token in shared
-        for here in places_of(one.tokens, token.id)
-        for there in places_of(other.tokens, token.id)
+        for here in places_of(one.tokens, token.id)[:PLACES]
+        for there in places_of(other.tokens, token.id)[:PLACES]
     ]
     longest = max(range(len(pairs)), key=lambda number: len(pairs[number][0].strip()))
     names = [f"{token_label(text, LISTED)}, {here} and {there}" for text, here, there in pairs]
