@@ -30,9 +30,7 @@ def test_a_choice_stays_where_another_list_has_it(subtests: pytest.Subtests) -> 
             assert app.selectbox("token").proto.set_value  # so the browser hears its name
 
 
-def test_a_number_that_a_list_does_not_have_becomes_the_one_to_start_from(
-    subtests: pytest.Subtests,
-) -> None:
+def test_a_number_that_a_list_does_not_have_becomes_the_one_to_start_from(subtests: pytest.Subtests) -> None:
     def page() -> None:
         from viz.elements.one_of import keep_within
 
