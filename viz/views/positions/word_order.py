@@ -17,7 +17,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import difference
 from viz.notation.words import sentences_of
-from viz.shell.panel import Caption, Formula, Panel, Table, below_controls
+from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
 
@@ -99,14 +99,13 @@ def _look_for(runs: dict[str, Reordered], tokens: list[str]) -> str:
 def _sentences(look: Look) -> WordPair:
     """The visitor's sentence, and its words in another order as they are typed."""
     first, default = _defaults(look)
-    with below_controls():  # in their row it would be too narrow for a sentence
-        other = st.text_input(
-            "Its words reordered",
-            default,
-            max_chars=TEXT_LIMIT,
-            width=560,
-            key=f"positions-reordered-{hash((default, look.model.name))}",
-        )
+    other = st.text_input(
+        "Its words reordered",
+        default,
+        max_chars=TEXT_LIMIT,
+        width=560,
+        key=f"positions-reordered-{hash((default, look.model.name))}",
+    )
     return first, other
 
 

@@ -21,6 +21,7 @@ const PICTURE = ".stMain .js-plotly-plot";
 const CHART = ".stMain .stPlotlyChart";
 const MEASURED = ".stPlotlyChart, [data-testid=stFullScreenFrame]"; // by Streamlit, for its size
 const WORDS = ".stMain [data-testid=stColumn]:last-child [data-testid=stElementContainer]:not(:has(.stPlotlyChart))";
+const SIZED = ".stMainBlockContainer, [data-testid=stColumn] > [data-testid=stVerticalBlock]";
 const LOWEST = 0.6; // of the window: a chart that begins lower is seen by scrolling to it
 const EDGE = 8; // pixels below a picture
 
@@ -97,7 +98,7 @@ export class Lecture {
     this.bar.togglePopover(this.isOn);
     for (const style of document.querySelectorAll("style.lecture")) style.media = this.isOn ? "all" : "not all";
     this.sizes.disconnect();
-    if (this.isOn) this.sizes.observe(document.querySelector(".stMainBlockContainer"));
+    if (this.isOn) for (const one of document.querySelectorAll(SIZED)) this.sizes.observe(one);
     else for (const { style } of document.querySelectorAll("[data-testid=stElementContainer]")) style.removeProperty("--room");
   }
 
