@@ -51,7 +51,8 @@ def vector_look_up(look: Look) -> Panel:
     factor = np.float32(width**0.5 if look.model.config.scaled_embedding else 1)
     used = look.trace.embeddings[place]
     times = f", times √{width}," if factor != 1 else ""
-    start, steps = summed(look.trace), {}
+    start = summed(look.trace)
+    steps: dict[str, Array] = {}
     if factor != 1:
         steps[f"× √{width}"] = used
     if len(start.parts) > 1:
