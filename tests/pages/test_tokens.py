@@ -134,14 +134,17 @@ def test_two_tokenizers_give_two_lists() -> None:
 
 
 def test_the_bottom_row_is_the_framed_row(subtests: pytest.Subtests) -> None:
-    for model in ["stories", "minilm"]:
+    """Below it stands what is added, and last the sum: a position, and for MiniLM a segment."""
+    for model, added in {"stories": 1, "minilm": 2}.items():
         with subtests.test(model=model):
             app = opened("vectors", "Look-up", model=model)
             rows = drawn(app)
             place = control(app, "Token").value
             token = own(model).tokens("the cat saw the cat")[place]
-            np.testing.assert_array_equal(rows[-1], own(model).embedding[token.id])
-            assert (rows[:-2] == rows[-1]).all(axis=1).sum() == 1
+            product = rows[-2 - added]
+            np.testing.assert_array_equal(product, own(model).embedding[token.id])
+            assert (rows[: -3 - added] == product).all(axis=1).sum() == 1
+            np.testing.assert_allclose(rows[-1], rows[-2 - added : -1].sum(0), atol=1e-6)
             assert re.search(r"most 0, and [^.]* 0\.", said(app))
 
 

@@ -480,7 +480,7 @@ def points_on_the_curve(curve: "ActivationLaw", points: Mapping[str, float]) -> 
     after = titled(
         "after it",
         zeroline=True,
-        range=[min(0.0, float(y.min())) - 1, max(0.0, float(y.max())) + 1],
+        range=[min(0.0, float(y.min())) - 1, max(0.0, 1.3 * float(y.max())) + 1],
     )
     return chart([*drawn, named], across, after, height=250)
 

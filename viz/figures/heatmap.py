@@ -117,7 +117,7 @@ def heatmap(
 def _ends(end: float, diverging: bool) -> dict[str, object]:
     """The numbers at a colour scale: where it ends, and its middle."""
     if not diverging:
-        return {"nticks": 5}
+        return {"tickvals": [0.0, 0.5, 1.0], "ticktext": ["0", "0.5", "1"]}
     ticks = [-end, 0.0, end]
     return {"tickvals": ticks, "ticktext": [signed(f"{tick:.3g}") for tick in ticks]}
 

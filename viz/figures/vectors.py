@@ -142,7 +142,7 @@ def frame_row(figure: go.Figure, row: int, width: int, *, inset: float = 0.0) ->
     frame(figure, (-0.5, width - 0.5, row - 0.5 + inset, row + 0.5 - inset), MASKED)
 
 
-AROUND = 3  # rows of a table that are drawn above and below the chosen one
+AROUND = 2  # rows of a table that are drawn above and below the chosen one
 _LETTERS = 10  # of a token
 
 
@@ -159,29 +159,39 @@ def rows_around(id_: int, vocabulary: int) -> range:
 
 
 def look_up(
-    table: VectorArray, texts: Sequence[str], *, id_: int, product: VectorArray
+    table: VectorArray,
+    texts: Sequence[str],
+    *,
+    id_: int,
+    product: VectorArray,
+    steps: Mapping[str, VectorArray],
 ) -> go.Figure:
-    """One-hot times the table: the one-hot vector on the left, beside it the rows around an id, below them
-    their sum.
+    """One-hot times the table: the one-hot vector on the left, beside it the rows around an id, all but its
+    own pale; a line leads from that row to the product below.
 
     Args:
         table: (vocabulary, d_model).
         texts: the tokens of `rows_around`.
         product: (d_model,): one-hot times the whole table.
+        steps: vectors (d_model,) by their names, from the product to what the first layer reads; below it.
     """
     ids, width = rows_around(id_, len(table)), len(product)
-    left_out = [np.full(width, np.nan)] * (ids.start > 0)
-    rows = [*left_out, *table[ids.start : ids.stop], np.full(width, np.nan), product]
+    gap = np.full(width, np.nan)
+    left_out = [gap] * (ids.start > 0)
+    rows = [*left_out, *table[ids.start : ids.stop], gap, product, *steps.values()]
     labels = [
         *["⋮"] * len(left_out),
         *(f"{row} {token_label(text, _LETTERS)}" for row, text in zip(ids, texts, strict=True)),
         "⋮" if ids.stop < len(table) else "",
-        "= sum",
+        f"= row {id_}",
+        *steps,
     ]
-    end = colour_end(table[ids.start : ids.stop])
-    figure = _stacked(rows, labels, "", end, height=470)
-    chosen = len(left_out) + ids.index(id_)
-    frame_row(figure, chosen, width)
+    end = colour_end(np.array([*table[ids.start : ids.stop], product, *steps.values()]))
+    figure = _stacked(rows, labels, "", end, height=500)
+    chosen, below = len(left_out) + ids.index(id_), len(left_out) + len(ids) + 1
+    _row_is_taken(figure, chosen, below, width, around=range(len(left_out), below - 1))
+    if steps:
+        frame(figure, (-0.5, width - 0.5, len(rows) - 1.5, len(rows) - 0.5), INK, 3)
     places = range(len(left_out), len(left_out) + len(ids))
     digits = ["1" if place == chosen else "0" for place in places]
     for place in places:
@@ -209,7 +219,7 @@ def look_up(
     )
     figure.add_trace(column)
     figure.update_layout(
-        xaxis={"domain": [0.12, 1.0]},
+        xaxis={"domain": [0.12, 1.0], "range": [-0.5, 1.03 * width]},
         xaxis2=BARE | {"domain": [0.0, 0.06], "range": [0, 1], "showticklabels": False},
         yaxis={"anchor": "x2"},
     )
@@ -217,6 +227,22 @@ def look_up(
     figure.add_annotation(note("one-hot", 0.06, 1, xanchor="right", yanchor="bottom", **paper))
     figure.add_annotation(note("×", 0.09, 0.5, xanchor="center", font={"size": 18}, **paper))
     return figure
+
+
+def _row_is_taken(
+    figure: go.Figure, row: int, below: int, width: int, *, around: Iterable[int]
+) -> None:
+    """A row and its copy below in frames with a line from one to the other; the rows around it are pale."""
+    for other in around:
+        if other != row:
+            veil = {"fillcolor": PAPER, "opacity": 0.6, "line_width": 0}
+            sides = {"x0": -0.5, "x1": width - 0.5, "y0": other - 0.5, "y1": other + 0.5}
+            figure.add_shape(type="rect", **sides, **veil)
+    for framed in (row, below):
+        frame(figure, (-0.5, width - 0.5, framed - 0.5, framed + 0.5), INK, 3)
+    beside = width * 1.015
+    path = f"M{width - 0.5},{row} L{beside},{row} L{beside},{below} L{width - 0.5},{below}"
+    figure.add_shape(type="path", path=path, line={"color": INK, "width": 3})
 
 
 def _stacked(

@@ -44,9 +44,11 @@ def test_one_row_has_factor_one_and_the_sum_is_that_row(subtests: pytest.Subtest
             ids = rows_around(id_, 20)
             assert id_ in ids
             assert len(ids) <= 2 * AROUND + 1
-            figure = look_up(values, [MARKUP] * len(ids), id_=id_, product=values[id_])
+            steps = {"+ position": values[0], "= vector": values[id_] + values[0]}
+            figure = look_up(values, [MARKUP] * len(ids), id_=id_, product=values[id_], steps=steps)
             rows, labels = cells(figure), figure.layout.yaxis.ticktext
-            np.testing.assert_array_equal(rows[-1], values[id_])
+            np.testing.assert_array_equal(rows[-3], values[id_])
+            np.testing.assert_array_equal(rows[-1], rows[-3] + rows[-2])
             one_hot = next(figure.select_traces({"mode": "markers+text"}))
             by_row = dict(zip(one_hot.y, one_hot.text, strict=True))
             assert list(by_row.values()).count("1") == 1

@@ -19,6 +19,7 @@ from model.system.settings import MEGABYTE
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.shell.frame import PAGES
+from viz.shell.pictures import look_for
 from viz.state.link import to_link
 from viz.state.look import Look, loaded, traced
 from viz.state.navigation import leading_to
@@ -54,6 +55,8 @@ def model_as_code(look: Look) -> None:
         if weights is not None:  # for the scripts of single stages
             _offer_weights(look, weights)
         return
+    written = sum(bool(line.code.strip()) for line in listed)
+    look_for(say("whole_model_lines", lines=written, tokens=len(look.trace.tokens)))
     with st.container(horizontal=True, gap="large", key="model-as-code"):
         code, side = st.container(key="listing"), st.container(key="listing-side")
     link = _link()

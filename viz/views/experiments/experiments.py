@@ -65,8 +65,8 @@ def cards() -> str:
 def _card(one: Experiment) -> str:
     drawn = picture(term(one.picture))
     link = html_link(FILE, one.question, {"show": one.show})
-    kind = "Guess first" if one.choices else "With controls"
+    kind = "" if one.choices else "<small>With controls</small>"  # the page itself says to guess
     return (
         f'<article role="listitem">{drawn}<div><small>{html.escape(one.show)}</small>'
-        f"<h2>{link}</h2><small>{kind}</small></div></article>"
+        f"<h2>{link}</h2>{kind}</div></article>"
     )

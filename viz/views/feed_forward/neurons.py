@@ -108,6 +108,9 @@ def neurons(look: Look) -> Panel:
         end=colour_end(values),
         chosen=token,
     )
+    ticks = sorted({*framed.values()})  # of all labels some would be left out, and not these
+    names = [f"<b>{listed[tick]}</b>" for tick in ticks]
+    picture.update_xaxes(tickvals=ticks, ticktext=names, tickangle=0)
     for column in framed.values():
         frame(picture, (column - 0.5, column + 0.5, token - 0.5, token + 0.5), INK, 3)
     check = _check(config.activation, record)

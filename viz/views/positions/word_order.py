@@ -67,10 +67,10 @@ def word_order(look: Look) -> Panel:
         look_for=_look_for(runs, tokens),
         picture=fitted_scale(picture, "difference", 0),
         beside=[
+            Caption(_read(typed, texts, look.request.text, len(tokens))),
             Formula(r"f(P X) = P\, f(X)"),
             Caption(say("p_puts_tokens_another")),
             Caption(_why(look, runs)),
-            Caption(_read(typed, texts, look.request.text, len(tokens))),
         ],
         table=Table(
             {"token": list(map(token_label, tokens)), **apart}, index="position", decimals=8
@@ -90,7 +90,9 @@ def _look_for(runs: dict[str, Reordered], tokens: list[str]) -> str:
     most = int(runs[ON].differences.argmax())
     differs = say("positions_differs_most", most_tokens=tokens[most], largest=runs[ON].largest)
     if LIFTED in runs and not off:
-        return say("without_model_still", differs=differs)
+        most = int(runs[OFF].differences.argmax())
+        without = say("without_differs_most", most_tokens=tokens[most], largest=runs[OFF].largest)
+        return say("without_model_still", differs=differs, without=without)
     return say("without_left_rounding", differs=differs)
 
 
@@ -101,7 +103,7 @@ def _sentences(look: Look) -> WordPair:
         "Its words reordered",
         default,
         max_chars=TEXT_LIMIT,
-        width=400,
+        width=560,
         key=f"positions-reordered-{hash((default, look.model.name))}",
     )
     return first, other

@@ -50,6 +50,9 @@ STYLE = f"<style>{Path(__file__).with_name('tokens.css').read_text(encoding='utf
 def token_list(look: Look) -> Panel:
     """The tokens that the model reads."""
     own, text = pieces(look.trace.tokens), look.request.text
+    listed = words_of(look.model.tokenizer, text)
+    word = _choose_word(listed) if listed else None
+    chosen = _places_of_word(look, own, listed, word)
     words, named = _surprise(look, own)
     notes: list[Part] = []
     if any(piece.token.special for piece in own):
@@ -62,8 +65,8 @@ def token_list(look: Look) -> Panel:
     return Panel(
         "tokens-own",
         look_for=words,
-        picture=partial(_draw, own, named, counts),
-        below=[*notes, _word_steps(look)],
+        picture=partial(_draw, own, named, counts, chosen),
+        below=[*notes, _word_steps(look, word)],
         table=_table({look.title: own}),
     )
 
@@ -189,10 +192,15 @@ def _room(key: str, cut: Sequence[Piece]) -> DeltaGenerator:
     return st.container(key=key, height=340 if len(cut) > MANY else "content", border=False)
 
 
-def _draw(cut: Sequence[Piece], named: Collection[int], counts: Mapping[str, str]) -> None:
+def _draw(
+    cut: Sequence[Piece],
+    named: Collection[int],
+    counts: Mapping[str, str],
+    chosen: Collection[int],
+) -> None:
     with _room("tokens-own", cut):
         under = "".join(f"<span><b>{count}</b>{what}</span>" for what, count in counts.items())
-        st.html(token_strip(cut, say("tokens_sentence"), named, under=under))
+        st.html(token_strip(cut, say("tokens_sentence"), named, chosen=chosen, under=under))
 
 
 def token_strip(
@@ -200,6 +208,7 @@ def token_strip(
     name: str,
     named: Collection[int] = (),
     *,
+    chosen: Collection[int] = (),
     size: str = "",
     under: str = "",
 ) -> str:
@@ -209,12 +218,13 @@ def token_strip(
         cut: the tokens.
         name: what a screen reader calls the row.
         named: the places of those that are framed.
+        chosen: the places of those that are drawn dark.
         size: "few", "several" or "many"; empty: as many as they are.
         under: HTML below them.
     """
     number = "few" if len(cut) <= FEW else "several" if len(cut) <= SEVERAL else "many"
     chips = "".join(
-        f'<li class="{_look(piece, is_named=place in named)}" title="{piece.hexadecimal}">'
+        f'<li class="{_look(piece, place, named, chosen)}" title="{piece.hexadecimal}">'
         f"<b>{html.escape(token_label(piece.spelled))}</b><span>{piece.token.id}</span>"
         + (
             f"<span>part of {html.escape(token_label(piece.part_of))}</span>"
@@ -231,8 +241,11 @@ def token_strip(
     )
 
 
-def _look(piece: Piece, *, is_named: bool) -> str:
-    return "added" if piece.token.special else "named" if is_named else ""
+def _look(piece: Piece, place: int, named: Collection[int], chosen: Collection[int]) -> str:
+    """The class of a chip in tokens.css."""
+    if place in chosen:
+        return "chosen"
+    return "added" if piece.token.special else "named" if place in named else ""
 
 
 def _table(cuts: Mapping[str, Sequence[Piece]]) -> Table:
@@ -255,15 +268,39 @@ def _table(cuts: Mapping[str, Sequence[Piece]]) -> Table:
 # One word, step by step: byte pairs merged by rank, or the longest piece first.
 
 
-def _word_steps(look: Look) -> Part:
-    """The steps for a chosen word of the sentence."""
-    tokenizer, text = look.model.tokenizer, look.request.text
-    words = words_of(tokenizer, text)
-    if not words:
-        return Caption(plain(f"{look.title} {_other(look)}"))
+def _choose_word(words: Sequence[str]) -> int:
+    """The number of the chosen word; at first of the longest one whose steps are shown."""
     fitting = [len(word.encode()) * (len(word.encode()) <= LONGEST) for word in words]
     first = fitting.index(max(fitting))
-    number = one_listed("Word", numbered_labels(words), "word-steps", first=first)
+    return one_listed("Word", numbered_labels(words), "word-steps", first=first)
+
+
+def _places_of_word(
+    look: Look, own: Sequence[Piece], words: Sequence[str], number: int | None
+) -> range:
+    """Where the tokens of a word stand in the sentence; empty where they are not found in their order."""
+    if number is None:
+        return range(0)
+    try:
+        cuts = [
+            len(word_cut(look.model.tokenizer, look.request.text, at).own)
+            for at in range(len(words))
+        ]
+    except ValueError:
+        return range(0)
+    typed = [place for place, piece in enumerate(own) if not piece.token.special]
+    if sum(cuts) != len(typed):
+        return range(0)
+    start = typed[sum(cuts[:number])]
+    return range(start, start + cuts[number])
+
+
+def _word_steps(look: Look, number: int | None) -> Part:
+    """The steps for the chosen word of the sentence."""
+    tokenizer, text = look.model.tokenizer, look.request.text
+    if number is None:
+        return Caption(plain(f"{look.title} {_other(look)}"))
+    words = words_of(tokenizer, text)
     try:
         cut = word_cut(tokenizer, text, number)
     except ValueError as refusal:

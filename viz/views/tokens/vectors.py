@@ -1,12 +1,13 @@
 """A token's vector: looked up, its nearest ones, the same word in two sentences, and windows over the
 text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import streamlit as st
 
+from model.analysis.stream.stream import summed
 from model.analysis.tokens.embeddings import (
     cosines,
     likeness,
@@ -23,6 +24,7 @@ from viz.elements.one_of import one_listed
 from viz.figures.bars import neighbours_bars
 from viz.figures.curves import likeness_lines
 from viz.figures.vectors import look_up, rows_around
+from viz.notation.formulas import aligned
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import state_names
@@ -49,15 +51,28 @@ def vector_look_up(look: Look) -> Panel:
     factor = np.float32(width**0.5 if look.model.config.scaled_embedding else 1)
     used = look.trace.embeddings[place]
     times = f", times √{width}," if factor != 1 else ""
+    start = summed(look.trace)
+    steps: dict[str, Array] = {}
+    if factor != 1:
+        steps[f"× √{width}"] = used
+    if len(start.parts) > 1:
+        added = {"positions": f"+ position {place}", "segments": "+ segment"}
+        steps |= {added[name]: rows[place] for name, rows in start.parts.items() if name in added}
+        steps["= vector"] = start.total[place]
     copied, moved = (
         float(np.abs(one - other).max())
         for one, other in ((product, matrix[id_]), (product * factor, used))
     )
     return Panel(
         "tokens-look-up-picture",
-        look_for=say("id_hot_vector_1", token=token.text, id=id_, vocabulary=vocabulary - 1),
+        look_for=say("token_takes_row", token=token.text, id=id_)
+        + (say("position_is_added", position=place) if "positions" in start.parts else ""),
         picture=look_up(
-            matrix, _texts(look, rows_around(id_, vocabulary)), id_=id_, product=product
+            matrix,
+            _texts(look, rows_around(id_, vocabulary)),
+            id_=id_,
+            product=product,
+            steps=steps,
         ),
         beside=[
             Formula(ONE_HOT),
@@ -66,6 +81,7 @@ def vector_look_up(look: Look) -> Panel:
                 rf"\underset{{{vocabulary} \times {width}}}{{E}} ="
                 rf" \underset{{1 \times {width}}}{{E_{{{id_}}}}}"
             ),
+            Formula(_in_numbers(id_, product, steps)),
             Caption(say("token_vocabulary_numbers", vocabulary=vocabulary, width=width)),
         ],
         check=Check(
@@ -74,8 +90,23 @@ def vector_look_up(look: Look) -> Panel:
             ),
             copied,
         ),
-        table=Table({"one-hot × matrix": product, f"row {id_}": matrix[id_]}, index="dimension"),
+        table=Table(
+            {"one-hot × matrix": product, f"row {id_}": matrix[id_]} | steps, index="dimension"
+        ),
     )
+
+
+FIRST = 2  # numbers of a vector that stand in its formula
+
+
+def _in_numbers(id_: int, product: Array, steps: Mapping[str, Array]) -> str:
+    """The first numbers of the row, and of what the sentence makes of it, one below the other."""
+    named = {rf"E_{{{id_}}}": product} | {rf"\text{{{name}}}": step for name, step in steps.items()}
+    lines = []
+    for name, vector in named.items():
+        numbers = r",\; ".join(f"{value:.4f}" for value in vector[:FIRST])
+        lines.append(rf"{name}&: ({numbers},\; \ldots)")
+    return aligned(*lines)
 
 
 def nearest(look: Look) -> Panel:

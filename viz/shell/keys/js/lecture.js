@@ -20,7 +20,9 @@ const CELLS = {
 const PICTURE = ".stMain .js-plotly-plot";
 const CHART = ".stMain .stPlotlyChart";
 const MEASURED = ".stPlotlyChart, [data-testid=stFullScreenFrame]"; // by Streamlit, for its size
-const LOWEST = 0.5; // of the window: a chart that begins lower is seen by scrolling to it
+const WORDS = ".stMain [data-testid=stColumn]:last-child [data-testid=stElementContainer]:not(:has(.stPlotlyChart))";
+const SIZED = ".stMainBlockContainer, [data-testid=stColumn] > [data-testid=stVerticalBlock]";
+const LOWEST = 0.6; // of the window: a chart that begins lower is seen by scrolling to it
 const EDGE = 8; // pixels below a picture
 
 /** Streamlit measures a chart's room on the screen, where everything is larger, and draws in pixels of the page. */
@@ -45,9 +47,17 @@ function limit(chart, top) {
   chart.closest("[data-testid=stElementContainer]")?.style.setProperty("--room", `${room}px`);
 }
 
-/** Each chart that is measured is limited. */
+/** Each chart that is measured is limited; of the words beside it those that would be cut are left out. */
 function limitAll() {
   for (const chart of document.querySelectorAll(CHART)) chart.getBoundingClientRect();
+  const words = [...document.querySelectorAll(WORDS)];
+  for (const { dataset } of words) delete dataset.outside;
+  const down = document.querySelector(".stMain")?.scrollTop ?? 0;
+  const outside = words.filter((one) => one.getBoundingClientRect().bottom + down > innerHeight);
+  for (const one of outside) {
+    const named = one.querySelector(".katex-display") && one.previousElementSibling; // the words over a formula
+    for (const left of [one, named]) if (left && words.includes(left)) left.dataset.outside = "";
+  }
 }
 
 export class Lecture {
@@ -88,7 +98,7 @@ export class Lecture {
     this.bar.togglePopover(this.isOn);
     for (const style of document.querySelectorAll("style.lecture")) style.media = this.isOn ? "all" : "not all";
     this.sizes.disconnect();
-    if (this.isOn) this.sizes.observe(document.querySelector(".stMainBlockContainer"));
+    if (this.isOn) for (const one of document.querySelectorAll(SIZED)) this.sizes.observe(one);
     else for (const { style } of document.querySelectorAll("[data-testid=stElementContainer]")) style.removeProperty("--room");
   }
 

@@ -7,7 +7,7 @@ const LABELS = 32; // more labels than this on an axis cannot be read
 const FONT = 13;
 const TALLEST = 470; // pixels of the cells in a low window
 const AROUND = 430; // of the window, above and below them
-const ABOVE = 176; // pixels of the lecture view above and below the cells
+const ABOVE = 232; // pixels of the lecture view above and below the cells
 const QUIET = 0.68; // opacity of the names of the axes
 
 /** Where the cells of a map lie on its canvas, given the width there is. */
