@@ -184,7 +184,7 @@ class Recorder:
     def keeps_all(self) -> bool:
         return self.level == "full"
 
-    def let_go(self, run: Callable[[], object], *modules: nn.Module) -> None:
+    def drop_for_rerun(self, run: Callable[[], object], *modules: nn.Module) -> None:
         """Keeps of the attention sub-layer that has just run no more than its sizes and its mask, where it is
         run again when the vectors are asked for. run: does so, and holds nothing that is not kept anyway.
         modules: those that it runs."""

@@ -18,7 +18,7 @@ from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.state.engine import engine, still_wanted
 from viz.state.look import is_loaded, loaded
-from viz.state.session import called, change_view, current, kept_view, let_go, note_dropped
+from viz.state.session import called, change_view, current, free_upload, kept_view, note_dropped
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -109,5 +109,5 @@ def open_trace_file(place: str) -> None:
     st.session_state[_TURN] = (
         turn + 1
     )  # the box is made anew, so that it does not keep the file too
-    let_go(file)
+    free_upload(file)
     st.rerun()

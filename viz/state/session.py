@@ -395,7 +395,7 @@ def note_dropped(name: str, called: str) -> None:
     st.session_state[_DROPPED] = _dropped() | {name: called}
 
 
-def let_go(file: UploadedFile) -> None:
+def free_upload(file: UploadedFile) -> None:
     """Frees the memory of a file as it was sent, which Streamlit keeps until the session ends."""
     run = get_script_run_ctx(suppress_warning=True)
     if run is not None and isinstance(run.uploaded_file_mgr, MemoryUploadedFileManager):

@@ -15,7 +15,7 @@ from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.state.engine import engine, visitor
-from viz.state.session import let_go
+from viz.state.session import free_upload
 
 say = sentences_of("training.own_runs")
 
@@ -105,7 +105,7 @@ def open_record(place: str) -> None:
         st.session_state[_OWN] = {**_own(), name: file.name}
         st.session_state[_READ] = name
     st.session_state[_TURN] = turn + 1  # the box is made anew, so that it does not keep the file
-    let_go(file)
+    free_upload(file)
     st.rerun()
 
 
