@@ -169,7 +169,7 @@ class Recorder:
     feed_forward: list[FeedForwardTensors] = field(default_factory=list)
     experts: list[ExpertTensors] = field(default_factory=list)
     written: dict[str, Tensor] = field(default_factory=dict)  # by sub-layers without known maps
-    turns: dict[object, int] = field(default_factory=dict)  # how often a part was called
+    calls: dict[object, int] = field(default_factory=dict)  # how often a part was called
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
     tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a deferred pass
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
@@ -219,11 +219,11 @@ class Recorder:
             hidden=intervention.hidden if reads_text else frozenset(),
         )
 
-    def turn(self, part: object, of: int) -> int:
-        """Which of a part's calls in a pass this is, counted from 0. of: how many a pass has."""
-        count = self.turns.get(part, 0)
-        self.turns[part] = count + 1
-        return count % of
+    def call_index(self, part: object, calls_per_pass: int) -> int:
+        """Which of a part's calls in a pass this is, counted from 0."""
+        count = self.calls.get(part, 0)
+        self.calls[part] = count + 1
+        return count % calls_per_pass
 
     def refuse(self, wrong: Tensor, why: str) -> None:
         """Refuses the pass where this turns out true, once it is over: to ask a GPU now is to wait for it."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.patches import Site, Through, keeping, putting, unchanged
+from model.nn.patches import Site, Through, cache_hook, patch_hook, unchanged
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import (
     AttentionLayer,
@@ -73,11 +73,11 @@ def from_other_run(
         recorder.level,
         source=recorder.source,
         deferred=True,
-        through=keeping(kept, sites),
+        through=cache_hook(kept, sites),
     )
     with recording(donor), torch.inference_mode():
         model.module(*map(model.ids, filter(None, (other, target_tokens))))
-    return putting(kept, [sites])
+    return patch_hook(kept, [sites])
 
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
