@@ -52,7 +52,7 @@ def show_as_recorded(model: "Model") -> bool:
     view = current()
     if model.runs:
         return False
-    recorded = replace(view, text=model.kept(""), target=None, intervention=Intervention())
+    recorded = replace(view, text=model.truncate(""), target=None, intervention=Intervention())
     text, own = st.session_state.get(_OWN, ("", view))
     # What another file had recorded is nobody's own.
     st.session_state[_OWN] = recorded.text, own if view.text in (text, recorded.text) else view

@@ -125,7 +125,7 @@ def live_writing(
     """
     if model.config.shape == "encoder":
         raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
-    given = [token.id for token in model.begun(tokens)]
+    given = [token.id for token in model.decoder_prompt(tokens)]
     check_length(len(given) + steps - 1, model.config.n_ctx, model.name)
     cache = model.module.new_cache(eviction)
     found: tuple[WrittenToken, ...] = ()
@@ -180,7 +180,10 @@ def log_probabilities_of(
 ) -> Wide:
     """(T,): how probable each written token is, in one pass in which every token can read what an eviction
     leaves it: the same as reading the text token by token with such a cache."""
-    given, cache = [token.id for token in model.begun(tokens)], model.module.new_cache(eviction)
+    given, cache = (
+        [token.id for token in model.decoder_prompt(tokens)],
+        model.module.new_cache(eviction),
+    )
     recorder = Recorder(source=model.config.source, deferred=True, cache=cache)
     with recording(recorder), torch.inference_mode():
         fed = _fed(model, tokens, [*given, *written][:-1])

@@ -156,7 +156,7 @@ def other_sentences(look: Look | None = None) -> None:
     the page shows that this stands in; where the box changes the sentence, the whole page is drawn anew."""
     view = current()
     if look is not None and (
-        view.model != look.request.model or look.model.kept(view.text) != look.request.text
+        view.model != look.request.model or look.model.truncate(view.text) != look.request.text
     ):
         st.rerun()
     with st.popover("Other sentences", icon=":material/translate:", key="encoder-sentences"):
