@@ -207,7 +207,7 @@ class Recorder:
         if intervention == UNCHANGED or not intervention.applies(place.name):
             return UNCHANGED
         crosses = place.kind == "cross"
-        if MASKS[intervention.mask].lifts:
+        if MASKS[intervention.mask].removes_model_mask:
             masks = place.kind == "causal" or (place.kind == "self" and window is not None)
         else:
             masks = not crosses or intervention.only is not None
