@@ -82,7 +82,7 @@ def _vector(
         d_model=config.d_model,
         bias=bias,
         norm=norm if compared and projection.normed else None,
-        turned=config.turned_width if turned else 0,
+        turned=config.rotary_dim if turned else 0,
         pairs=config.rotary_pairs,
     )
 

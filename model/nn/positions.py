@@ -34,7 +34,7 @@ class Sizes(Protocol):
     @property
     def head_width(self) -> int: ...
     @property
-    def turned_width(self) -> int: ...
+    def rotary_dim(self) -> int: ...
     @property
     def turns_positions(self) -> bool: ...
     @property
@@ -204,7 +204,7 @@ class Rotary(InPairs):
     of_width, column, value = "head width", "pair", "cosine of the angle"
 
     def width(self, config: Sizes) -> int:
-        return config.turned_width
+        return config.rotary_dim
 
     def shown(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
         return np.cos(rows)
