@@ -44,14 +44,14 @@ def learned(model: "Model") -> Array | None:
     return None if table is None else numbers_of(table.weight)
 
 
-def likeness(table: Array) -> Array:
+def similarity(table: Array) -> Array:
     """(position, position): the cosine of the angle between every two rows of a table; 0 where a
     row is zero. Computed in float64."""
     rows = table.astype(np.float64)
     return cosines(rows, rows)
 
 
-def rotary_likeness(angles: Array) -> Array:
+def rotary_similarity(angles: Array) -> Array:
     """(position, position): the cosine of the difference of two positions' angles, averaged over
     the pairs: the score of equal pairs of length 1, turned by their positions."""
     turned = angles.astype(np.float64)
