@@ -14,7 +14,7 @@ from model.code.script import stem
 from model.nn.intervention import Intervention
 from model.snippets.script import TRACE_FILE
 from model.snippets.snippet import Around, CodeStage, NormFacts, Origin, Vector
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 

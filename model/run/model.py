@@ -25,8 +25,8 @@ from model.run.protocols import (
     check_text,
 )
 from model.run.tokenizers import Tokenizer, clean
-from model.system.elsewhere import asked
 from model.system.memory import enough_memory, into_memory
+from model.system.remote import asked
 from model.system.settings import settings
 from model.trace.arrays import Array
 from model.trace.collect import (

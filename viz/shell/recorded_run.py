@@ -11,14 +11,14 @@ from model.nn.intervention import Intervention
 from model.serving.trace_files import opens_file
 from model.system import deadline
 from model.system.settings import settings
-from model.trace.dropped import ENDING
 from model.trace.trace import Trace
 from model.trace.unproven import RECORDED
+from model.trace.uploaded import ENDING
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.state.engine import engine, still_wanted
 from viz.state.look import is_loaded, loaded
-from viz.state.session import called, change_view, current, free_upload, kept_view, note_dropped
+from viz.state.session import called, change_view, current, free_upload, kept_view, note_uploaded
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -104,7 +104,7 @@ def open_trace_file(place: str) -> None:
     except ValueError as refusal:
         st.session_state[f"{_REFUSED}-{place}"] = str(refusal)
     else:
-        note_dropped(name, file.name)
+        note_uploaded(name, file.name)
         change_view(replace(current(), model=name))
     st.session_state[_TURN] = (
         turn + 1

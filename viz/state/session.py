@@ -14,7 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from model.download.entries import Entry
 from model.loading.registry import may_be_linked, models
 from model.nn.intervention import Intervention
-from model.trace.dropped import FORGOTTEN, is_dropped
+from model.trace.uploaded import FORGOTTEN, is_uploaded
 from viz.explorer.shown import forget
 from viz.state import url
 from viz.state.link import PARAMETERS, Detail, View, from_link, short_link, to_link
@@ -388,15 +388,17 @@ def opened_here(known: Iterable[str]) -> list[str]:
     name, before = current().model, st.session_state.get(_OPENED, [])
     if name not in {*before, *known}:
         before = st.session_state[_OPENED] = [*before, name][-KEPT:]
-    return [one for one in before if one == name or (models.found(one) and not is_dropped(one))]
+    return [one for one in before if one == name or (models.found(one) and not is_uploaded(one))]
 
 
-_DROPPED = "dropped-files"  # session state: a file's name by content -> its name where it came from
+_UPLOADED = (
+    "dropped-files"  # session state: a file's name by content -> its name where it came from
+)
 
 
-def note_dropped(name: str, called: str) -> None:
+def note_uploaded(name: str, called: str) -> None:
     """Notes that this session holds a file. called: the name that it has there."""
-    st.session_state[_DROPPED] = _dropped() | {name: called}
+    st.session_state[_UPLOADED] = _uploaded() | {name: called}
 
 
 def free_upload(file: UploadedFile) -> None:
@@ -408,20 +410,20 @@ def free_upload(file: UploadedFile) -> None:
 
 def called(name: str) -> str:
     """What a file of this session is called where it came from; "" for any other."""
-    return _dropped().get(name, "")
+    return _uploaded().get(name, "")
 
 
 def own_files() -> tuple[str, ...]:
     """The names of this session's files."""
-    return tuple(_dropped())
+    return tuple(_uploaded())
 
 
 def is_ours(name: str) -> bool:
     """Whether this session may read what has such a name. A thread that draws no page works for one that
     was allowed to."""
-    if not is_dropped(name) or get_script_run_ctx(suppress_warning=True) is None:
+    if not is_uploaded(name) or get_script_run_ctx(suppress_warning=True) is None:
         return True
-    return name in _dropped()
+    return name in _uploaded()
 
 
 def require_ours(name: str) -> None:
@@ -430,6 +432,6 @@ def require_ours(name: str) -> None:
         raise ValueError(FORGOTTEN)
 
 
-def _dropped() -> dict[str, str]:
-    dropped: dict[str, str] = st.session_state.get(_DROPPED, {})
-    return dropped
+def _uploaded() -> dict[str, str]:
+    uploaded: dict[str, str] = st.session_state.get(_UPLOADED, {})
+    return uploaded

@@ -31,7 +31,7 @@ from model.nn.patches import (
 from model.nn.places import Head, Place, layer_label
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import check_id, check_same_length
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
 from model.trace.trace import Trace

@@ -14,7 +14,7 @@ from model.arithmetic import activations
 from model.nn.config import GATED, Activation, TransformerConfig
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.system.words import Words
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.collect import numbers_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from model.analysis.tokens.embeddings import cosines
 from model.nn.biases import distance_buckets
 from model.nn.positions import ROTARY, SINUSOIDAL, Alibi, BiasLaw, Buckets, PositionLaw
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, read_only
 from model.trace.collect import numbers_of
 from model.trace.records import Attention

@@ -17,7 +17,7 @@ from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import check_length
 from model.system.deadline import own_time
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, Wide
 from model.trace.collect import numbers_of
 from model.trace.records import Attention, Token

@@ -9,7 +9,7 @@ import streamlit as st
 from model.system.fair_cache import FairCache
 from model.system.memory import enough_memory
 from model.system.settings import settings
-from model.trace.dropped import ENDING, dropped_name
+from model.trace.uploaded import ENDING, uploaded_name
 from model.training.training_file import RecordedTraining, read_training
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
@@ -39,7 +39,7 @@ class KeptRecords:
     def keep(self, file: BytesIO, size: int) -> str:
         """The name of a file's record, which is read now, in a turn of the queue. Raises ValueError as
         `load_training` and `Engine.turn`."""
-        name = dropped_name(file)
+        name = uploaded_name(file)
         with engine().turn(), enough_memory("this record"):
             record = read_training(file, size)
         with self._guard:
@@ -72,7 +72,7 @@ def called(name: str) -> str:
     return names[name] if not place else f"{names[name]} ({place + 1})"
 
 
-def choose_dropped(chosen: str) -> None:
+def choose_uploaded(chosen: str) -> None:
     """Chooses the record that has just been read, before its widget is drawn."""
     if name := st.session_state.pop(_READ, None):
         st.session_state[chosen] = name
