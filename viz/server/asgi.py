@@ -38,7 +38,7 @@ from viz.state.engine import engine
 from viz.state.link import address
 from viz.state.moved import new_address
 from viz.state.presets import FIRST
-from viz.state.shares import page_runs
+from viz.state.quota import page_runs
 from viz.telemetry import logs
 from viz.telemetry.metrics import Counting, metrics
 
