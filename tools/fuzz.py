@@ -108,7 +108,7 @@ def through(number: int, seed: int, tally: Tally) -> None:
 
 def answer(model: Model, text: str, dice: random.Random, number: int) -> None:
     """The numbers of a text, or the refusal of it, and all that is made of them."""
-    kept = model.kept(text)
+    kept = model.truncate(text)
     if len(model.tokens(kept)) > LONGEST and number % 50:
         kept = kept[:LONGEST]
     trace = model.trace(kept, target_of(model, dice), intervention_of(model, dice))

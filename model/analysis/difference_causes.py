@@ -338,7 +338,7 @@ def _ways(pair: RunPair) -> Sequence[tuple[RotaryPairs, float, int]]:
     config says; of a run without one, every usual way."""
     config, width = pair.a.config, pair.first.shape[-1]
     if config is not None:
-        own = (config.rotary_pairs, config.rotary_base, config.turned_width)
+        own = (config.rotary_pairs, config.rotary_base, config.rotary_dim)
         return [own] if config.turns_positions else []
     kinds: tuple[RotaryPairs, ...] = ("halves", "neighbours")
     return [(pairs, base, width) for pairs in kinds for base in BASES] if width % 2 == 0 else []

@@ -28,7 +28,7 @@ from model.analysis.stream.stream import largest_numbers, layer_states
 from model.nn.intervention import Intervention
 from model.nn.places import Head, head_label, layer_label
 from model.nn.recorder import Recorder, recording
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.system.words import Words
 from model.trace.arrays import Wide
 from model.trace.trace import Trace

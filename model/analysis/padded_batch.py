@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from model.nn.recorder import Recorder, recording
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, BoolArray
 from model.trace.collect import attention_record, row_of
 from model.trace.records import Attention, Token

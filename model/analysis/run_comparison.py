@@ -22,7 +22,7 @@ from model.analysis.tokens.prediction import (
 )
 from model.nn.config import Stack
 from model.nn.places import Head
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, BoolArray, Wide, read_only
 from model.trace.precision import epsilon
 from model.trace.records import Attention, Token

@@ -13,7 +13,7 @@ from model.code.listing import logits_table
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place
 from model.nn.stages import STAGES
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array
 from model.trace.collect import numbers_of
 from model.trace.records import Attention

@@ -484,8 +484,8 @@ def rotate(plan: ListingPlan) -> Iterator[CodeLine]:
             "it turns its queries and keys in a way that this app cannot write as code"
         )
     halves, joined = _HALVES[config.rotary_pairs]
-    width, line = config.turned_width, inside("attention")
-    heads, part_turns = config.heads, config.turned_width < config.head_width
+    width, line = config.rotary_dim, inside("attention")
+    heads, part_turns = config.heads, config.rotary_dim < config.head_width
     read = "turning" if part_turns else "x"
     yield CodeLine("def rotate(x):", None, "attention")
     yield line('"""Turns each pair of dimensions by an angle that grows with the position."""')

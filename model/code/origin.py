@@ -14,7 +14,7 @@ from model.code.script import stem
 from model.nn.intervention import Intervention
 from model.snippets.script import TRACE_FILE
 from model.snippets.snippet import Around, CodeStage, NormFacts, Origin, Vector
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
 
@@ -82,7 +82,7 @@ def _vector(
         d_model=config.d_model,
         bias=bias,
         norm=norm if compared and projection.normed else None,
-        turned=config.turned_width if turned else 0,
+        turned=config.rotary_dim if turned else 0,
         pairs=config.rotary_pairs,
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.code.check import last_states
 from model.code.listing import Length, lines, written
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.records import Token
 from model.trace.trace import Trace
 

@@ -267,7 +267,7 @@ def hub_attention(
 def _place_of(module: nn.Module, *, look_ahead: bool) -> Place:
     places: tuple[Place, ...] = getattr(module, PLACE, ())
     if len(places) > 1:  # its weights are used by several layers
-        return places[current().turn(module, len(places))]
+        return places[current().call_index(module, len(places))]
     return next(iter(places), Place("decoder", 0, "causal" if look_ahead else "self"))
 
 

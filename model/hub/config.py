@@ -48,7 +48,7 @@ def config_of(
     first, source = blocks[0], anatomy.stacks[0]
     norm, feed = _first_norm(anatomy), _with_neurons(anatomy)
     table, output = body.get_input_embeddings().weight, body.get_output_embeddings()
-    pairs, turned_width = turned
+    pairs, rotary_dim = turned
     fitting = anatomy.width % heads == 0 and anatomy.width // heads == head_width
     return TransformerConfig(
         shape=anatomy.shape,
@@ -62,7 +62,7 @@ def config_of(
         norm=(norm and norm.kind) or "layer",
         norm_place=anatomy.stacks[-1].norm_place or "pre",
         activation="gelu" if feed is None else feed.activation,
-        **_positions(anatomy, turned_width),
+        **_positions(anatomy, rotary_dim),
         segments=0 if source.segments is None else _rows(source.segments),
         separator=separator,
         embedding_norm=source.embedding_norm is not None,
@@ -73,7 +73,7 @@ def config_of(
         epsilon=(norm and norm.epsilon) or 1e-5,
         rotary_base=_rotary_base(body.config),
         rotary_pairs=pairs,
-        rotary_width=0 if turned_width == head_width else turned_width,
+        rotary_width=0 if rotary_dim == head_width else rotary_dim,
         key_heads=0 if key_heads == heads else key_heads,
         head_size=0 if fitting else head_width,
         hidden_bias=feed is None or getattr(feed.w_out, "bias", None) is not None,

@@ -171,7 +171,9 @@ def _hook_rerun(part: AttentionPart) -> None:
             made = [one() if isinstance(one, NormedAgain) else one for one in given]
             return module(*made[:first], **dict(zip(names, made[first:], strict=True)))
 
-        recorder.let_go(run, module, *(one.norm for one in given if isinstance(one, NormedAgain)))
+        recorder.drop_for_rerun(
+            run, module, *(one.norm for one in given if isinstance(one, NormedAgain))
+        )
 
     part.module.register_forward_hook(hook, with_kwargs=True)
 
@@ -182,7 +184,7 @@ def _on_turn(block: BlockPart, hook: Hook) -> Hook:
         return hook
 
     def guarded(*given: Any) -> Any:
-        return hook(*given) if current().turn(guarded, block.turns) == block.turn else None
+        return hook(*given) if current().call_index(guarded, block.turns) == block.turn else None
 
     return guarded
 

@@ -82,7 +82,7 @@ def _check_layout(anatomy: Anatomy, config: TransformerConfig) -> None:
 def _check_rotary(anatomy: Anatomy, config: TransformerConfig) -> None:
     """Raises ValueError for angles that do not follow from the base in the config."""
     for part in anatomy.rotary:
-        width = config.turned_width
+        width = config.rotary_dim
         expected = 1 / config.rotary_base ** (torch.arange(0, width, 2) / width)
         own = getattr(part, "inv_freq", None)
         if not isinstance(own, Tensor) or own.shape != expected.shape:
@@ -240,7 +240,7 @@ class HubTables:
         self._learned = config.has_position_table
         self._rotary = anatomy.rotary if config.turns_positions else ()
         own = config.turns_positions and not anatomy.rotary and config.rotary_pairs != "other"
-        self._own_turned = config.turned_width if own else 0
+        self._own_turned = config.rotary_dim if own else 0
 
     @property
     def added(self) -> Tensor | None:

@@ -17,8 +17,8 @@ from model.run.protocols import cannot_be_shown
 from model.run.recorded import RecordedModel
 from model.system.files import NotReadError
 from model.system.settings import settings
-from model.trace.dropped import FORGOTTEN
 from model.trace.trace_file import load_trace
+from model.trace.uploaded import FORGOTTEN
 
 
 def registered(entry: Entry, device: str | None, progress: Progress, most_bytes: int) -> Model:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.loading.registry import load_model, models, silent
-from model.trace.dropped import ENDING
+from model.trace.uploaded import ENDING
 
 if TYPE_CHECKING:
     from model.run.model import Model

@@ -11,7 +11,7 @@ from model.download.wheel import Progress
 from model.loading.untrained import UNTRAINED, untrained_bytes
 from model.nn.places import meant
 from model.system.settings import MEGABYTE, Settings, settings
-from model.trace.dropped import ENDING, is_dropped
+from model.trace.uploaded import ENDING, is_uploaded
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -68,7 +68,7 @@ class Registry(Mapping[str, Entry]):
     def found(self, name: str) -> Entry | None:
         """The model of a name; None for one that cannot be loaded here."""
         allowed = settings()
-        if is_dropped(name):
+        if is_uploaded(name):
             return (
                 Entry(name, RECORDED_RUN, None, "", recorded=True) if allowed.trace_files else None
             )

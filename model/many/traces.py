@@ -116,7 +116,7 @@ def _may_be_padded(model: Model, change: PassChange) -> bool:
     if model.config.shape == "encoder-decoder" or not hides:
         return False
     return isinstance(change, Steering) or not (
-        MASKS[change.mask].lifts
+        MASKS[change.mask].removes_model_mask
         or math.isfinite(change.fill)
         or change.dropout
         or change.patch is not None

@@ -286,7 +286,7 @@ def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
         mask=changed_mask(mask, intervention, call.query, call.key, causal=causal),
         look_ahead=by_kernel,
         mask_value=intervention.fill,
-        window=None if MASKS[intervention.mask].lifts else call.window,
+        window=None if MASKS[intervention.mask].removes_model_mask else call.window,
         **left_out,
     )
 

@@ -207,7 +207,7 @@ class TransformerConfig:
         return Projection(self.qkv_bias, self.query_key_norm > 0, self.turns_positions)
 
     @property
-    def turned_width(self) -> int:
+    def rotary_dim(self) -> int:
         """How many dimensions of a head's query and key are turned, where any are."""
         return self.rotary_width or self.head_width
 

@@ -25,23 +25,31 @@ class Mask:
     shapes: tuple[Shape, ...]  # of the models that offer it
     # (query, key): joins the own mask
     pattern: Callable[[int, int], NDArray[np.bool_]] | None = None
-    lifts: bool = False  # whether it takes the model's own causal mask and windows away
-    looks_back: bool = False  # whether it hides the future
+    removes_model_mask: bool = (
+        False  # whether it takes the model's own causal mask and windows away
+    )
+    is_causal: bool = False  # whether it hides the future
 
     def title_for(self, shape: Shape) -> str:
         """What it is called for models of a shape: an encoder hides no future."""
-        return "none: every token visible" if self.lifts and shape == "encoder" else self.title
+        return (
+            "none: every token visible"
+            if self.removes_model_mask and shape == "encoder"
+            else self.title
+        )
 
 
 MASKS: dict[MaskChoice, Mask] = {
     "model": Mask("the model's own", "", ("decoder", "encoder", "encoder-decoder")),
-    "none": Mask("none: future visible", "no mask", ("decoder", "encoder-decoder"), lifts=True),
+    "none": Mask(
+        "none: future visible", "no mask", ("decoder", "encoder-decoder"), removes_model_mask=True
+    ),
     "causal": Mask(
         "causal: no future",
         "causal mask",
         ("encoder", "encoder-decoder"),
         pattern=lambda queries, keys: np.tri(queries, keys, dtype=bool),
-        looks_back=True,
+        is_causal=True,
     ),
 }
 
@@ -49,7 +57,9 @@ MASKS: dict[MaskChoice, Mask] = {
 def masks_of(shape: Shape, *, windowed: bool = False) -> list[MaskChoice]:
     """The masks that models of a shape offer. windowed: whether some of their layers have a window."""
     return [
-        name for name, mask in MASKS.items() if shape in mask.shapes or (mask.lifts and windowed)
+        name
+        for name, mask in MASKS.items()
+        if shape in mask.shapes or (mask.removes_model_mask and windowed)
     ]
 
 

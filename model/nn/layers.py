@@ -243,7 +243,7 @@ class Block(nn.Module):
     ) -> None:
         """Lets go of the vectors of a sub-layer that has just run on x, which can be run again."""
         pre = self.pre  # the block is not held: a trace may hold what runs its attention again
-        current().let_go(lambda: attention(norm(x) if pre else x, **given), attention, norm)
+        current().drop_for_rerun(lambda: attention(norm(x) if pre else x, **given), attention, norm)
 
     def _read(self, x: Tensor, norm: Norm) -> Tensor:
         """What a sub-layer reads of the stream."""

@@ -88,7 +88,7 @@ def changed_mask(
         causal: whether the model hides the future there.
     """
     mask = MASKS[intervention.mask]
-    if mask.lifts:
+    if mask.removes_model_mask:
         own = None
     if not (mask.pattern or intervention.window or intervention.hidden or intervention.blocked):
         return own
@@ -97,7 +97,7 @@ def changed_mask(
     if mask.pattern:
         allowed = torch.from_numpy(mask.pattern(queries, keys))
     if intervention.window is not None:
-        looks_back = mask.looks_back or (causal and not mask.lifts)
+        looks_back = mask.is_causal or (causal and not mask.removes_model_mask)
         allowed &= window_mask(queries, keys, intervention.window, causal=looks_back)
     allowed[:, [position for position in intervention.hidden if position < keys]] = False
     for at, to in intervention.blocked:

@@ -85,7 +85,7 @@ def _part(part: object) -> PatchPart:
     )
 
 
-def keeping(kept: dict[Site, "Tensor"], sites: Collection[Site]) -> Through:
+def cache_hook(kept: dict[Site, "Tensor"], sites: Collection[Site]) -> Through:
     """Keeps what passes these sites, and lets it go on unchanged."""
 
     def through(kind: SiteKind, name: str, x: "Tensor") -> "Tensor":
@@ -96,7 +96,7 @@ def keeping(kept: dict[Site, "Tensor"], sites: Collection[Site]) -> Through:
     return through
 
 
-def putting(
+def patch_hook(
     kept: Mapping[Site, "Tensor"], rows: Sequence[Mapping[Site, Iterable[Where]]]
 ) -> Through:
     """Puts what was kept into each row of a batch, at that row's places. kept: of one row for all, or of as

@@ -34,7 +34,7 @@ class Sizes(Protocol):
     @property
     def head_width(self) -> int: ...
     @property
-    def turned_width(self) -> int: ...
+    def rotary_dim(self) -> int: ...
     @property
     def turns_positions(self) -> bool: ...
     @property
@@ -70,7 +70,7 @@ class TableLaw(PositionLaw, ABC):
     code: ClassVar[PositionCode]
     look: ClassVar[str]  # what to look for in the table
     alike: ClassVar[str]  # and in the picture of how alike positions are
-    likeness: ClassVar[str] = (
+    similarity: ClassVar[str] = (
         r"\cos(PE_m, PE_n) = \frac{PE_m \cdot PE_n}{\lVert PE_m \rVert \, \lVert PE_n \rVert}"
     )
     of_width: ClassVar[str] = "width"
@@ -212,11 +212,11 @@ class Rotary(InPairs):
         "distance. Sinusoidal positions with the same base, as wide as the rotated part of a "
         "head, give the same picture."
     )
-    likeness = r"\frac{2}{r} \sum_i \cos(\alpha_{m,i} - \alpha_{n,i})"
+    similarity = r"\frac{2}{r} \sum_i \cos(\alpha_{m,i} - \alpha_{n,i})"
     of_width, column, value = "head width", "pair", "cosine of the angle"
 
     def width(self, config: Sizes) -> int:
-        return config.turned_width
+        return config.rotary_dim
 
     def shown(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
         return np.cos(rows)

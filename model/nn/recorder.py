@@ -170,7 +170,7 @@ class Recorder:
     feed_forward: list[FeedForwardTensors] = field(default_factory=list)
     experts: list[ExpertTensors] = field(default_factory=list)
     written: dict[str, Tensor] = field(default_factory=dict)  # by sub-layers without known maps
-    turns: dict[object, int] = field(default_factory=dict)  # how often a part was called
+    calls: dict[object, int] = field(default_factory=dict)  # how often a part was called
     summands: dict[Stack, dict[str, Tensor]] = field(default_factory=dict)
     tables: dict[Stack, dict[str, TableRows]] = field(default_factory=dict)  # of a deferred pass
     unfinished: dict[str, Tensor] = field(default_factory=dict)  # of a sub-layer still running
@@ -185,7 +185,7 @@ class Recorder:
     def keeps_all(self) -> bool:
         return self.level == "full"
 
-    def let_go(self, run: Callable[[], object], *modules: nn.Module) -> None:
+    def drop_for_rerun(self, run: Callable[[], object], *modules: nn.Module) -> None:
         """Keeps of the attention sub-layer that has just run no more than its sizes and its mask, where it is
         run again when the vectors are asked for. run: does so, and holds nothing that is not kept anyway.
         modules: those that it runs."""
@@ -208,7 +208,7 @@ class Recorder:
         if intervention == UNCHANGED or not intervention.applies(place.name):
             return UNCHANGED
         crosses = place.kind == "cross"
-        if MASKS[intervention.mask].lifts:
+        if MASKS[intervention.mask].removes_model_mask:
             masks = place.kind == "causal" or (place.kind == "self" and window is not None)
         else:
             masks = not crosses or intervention.only is not None
@@ -220,11 +220,11 @@ class Recorder:
             hidden=intervention.hidden if reads_text else frozenset(),
         )
 
-    def turn(self, part: object, of: int) -> int:
-        """Which of a part's calls in a pass this is, counted from 0. of: how many a pass has."""
-        count = self.turns.get(part, 0)
-        self.turns[part] = count + 1
-        return count % of
+    def call_index(self, part: object, calls_per_pass: int) -> int:
+        """Which of a part's calls in a pass this is, counted from 0."""
+        count = self.calls.get(part, 0)
+        self.calls[part] = count + 1
+        return count % calls_per_pass
 
     def refuse(self, wrong: Tensor, why: str) -> None:
         """Refuses the pass where this turns out true, once it is over: to ask a GPU now is to wait for it."""

@@ -21,7 +21,7 @@ from model.papers.claims import (
     result_of,
 )
 from model.papers.subject import Measured, Subject
-from model.system.elsewhere import asked
+from model.system.remote import asked
 
 if TYPE_CHECKING:
     from model.run.model import Model

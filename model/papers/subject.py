@@ -169,7 +169,7 @@ class Subject:
     def started(self, tokens: tuple[Token, ...]) -> Passage:
         """A text; where a second stack writes another one, with the beginning of that."""
         writes = self.model.config.shape == "encoder-decoder"
-        return Passage(tokens, self.model.begun(tokens) if writes else ())
+        return Passage(tokens, self.model.decoder_prompt(tokens) if writes else ())
 
     def _ids(self, passages: Sequence[Passage]) -> list[Tensor]:
         texts = [[one.tokens for one in passages], [one.target for one in passages]]

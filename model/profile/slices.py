@@ -18,7 +18,7 @@ from model.profile.tables import ProfileScope
 from model.profile.window import Profiled, window_sums
 from model.run.weights_hash import weights_hash
 from model.system.deadline import own_time
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.system.threads import one_thread
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.patches import Site, Through, keeping, putting, unchanged
+from model.nn.patches import Site, Through, cache_hook, patch_hook, unchanged
 from model.nn.places import place_of
 from model.nn.recorder import Recorder, recording
 from model.run.inputs import Ids, ids_given, is_several
@@ -27,8 +27,8 @@ from model.run.protocols import (
     check_text,
 )
 from model.run.tokenizers import Tokenizer, clean
-from model.system.elsewhere import asked
 from model.system.memory import enough_memory, into_memory
+from model.system.remote import asked
 from model.system.settings import settings
 from model.trace.arrays import Array
 from model.trace.collect import (
@@ -83,11 +83,11 @@ def from_other_run(
         recorder.level,
         source=recorder.source,
         deferred=True,
-        through=keeping(kept, sites),
+        through=cache_hook(kept, sites),
     )
     with recording(donor), torch.inference_mode():
         model.module(*map(model.ids, filter(None, (other, target_tokens))))
-    return putting(kept, [sites])
+    return patch_hook(kept, [sites])
 
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
@@ -103,8 +103,10 @@ class Model:
     >>> model.attention_names, model.stacks(), model.layer("decoder.1.self").heads
     (('decoder.0.self', 'decoder.1.self', 'decoder.2.self', 'decoder.3.self'), ('decoder',), 8)
     >>> tokens = model.tokens("Tom Hill saw")
-    >>> tuple(model.ids(tokens).shape), model.begun(tokens) == tokens, model.kept("Tom Hill")
-    ((1, 3), True, 'Tom Hill')
+    >>> tuple(model.ids(tokens).shape), model.truncate("Tom Hill"), model.kept("Tom Hill")
+    ((1, 3), 'Tom Hill', 'Tom Hill')
+    >>> model.decoder_prompt(tokens) == model.begun(tokens) == tokens
+    True
     >>> model.spelled(tokens), model.trace([token.id for token in tokens])
     ('Tom Hill saw', <Trace of house-gpt: 3 tokens, 4 attention layers>)
     >>> model.new_words("Tom"), model.config.n_ctx, model.embedding.shape
@@ -130,7 +132,7 @@ class Model:
 
     runs = True  # a recorded run does not
     changed = 0  # when the file of a recorded run was
-    _written_first: int | None = (
+    _forced_bos_id: int | None = (
         None  # the token of the language that was chosen for its translations
     )
 
@@ -421,7 +423,7 @@ class Model:
         made, pair = copy(self), cast(Any, self.tokenizer).in_languages(source, target)
         made.tokenizer, made.target_tokenizer = pair
         first = self.languages[target]
-        made._written_first = None if first == made.tokenizer.start else first
+        made._forced_bos_id = None if first == made.tokenizer.start else first
         return made
 
     @asked
@@ -468,14 +470,14 @@ class Model:
         self.require("output")
         return self.layer(name).output.weight.chunk(self.layer(name).heads, 1)[head]
 
-    def kept(self, text: str) -> str:
+    def truncate(self, text: str) -> str:
         """The beginning of a text, cut after the last token that this model can read."""
         context = self.config.n_ctx
         if len(self.tokens(text)) <= context:
             return text
         beginnings = (self.tokenizer.beginning(text, count) for count in range(context, 0, -1))
         # A word cut short can make more tokens than it had within the text: then one less is tried.
-        fitting = (kept for kept in beginnings if len(self.tokenizer.tokens(kept)) <= context)
+        fitting = (cut for cut in beginnings if len(self.tokenizer.tokens(cut)) <= context)
         return next(fitting, "")
 
     def ids(self, tokens: Sequence[Token]) -> torch.Tensor:
@@ -484,15 +486,23 @@ class Model:
         return ids.to(self.device, non_blocking=True)
 
     @asked
-    def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    def decoder_prompt(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         """What the decoder reads before it writes: the text, or the beginning of a target."""
         translates = self.config.shape == "encoder-decoder"
         return self._target_tokens(tokens, "", ()) if translates else tokens
 
+    def kept(self, text: str) -> str:
+        """The former name of `truncate`."""
+        return self.truncate(text)
+
+    def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        """The former name of `decoder_prompt`."""
+        return self.decoder_prompt(tokens)
+
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
         start, end = self.tokenizer.start, self.tokenizer.end
         ids = self.module.greedy(
-            self.ids(tokens), start=start, end=end, limit=limit, first=self._written_first
+            self.ids(tokens), start=start, end=end, limit=limit, first=self._forced_bos_id
         )
         return self.target_tokenizer.named(ids)
 

@@ -59,11 +59,11 @@ class RecordedModel(Model):
         """The recorded tokens. Raises NoWeightsError for any other text."""
         return self.tokenizer.tokens(cast(str, text))
 
-    def kept(self, text: str) -> str:
+    def truncate(self, text: str) -> str:
         """The recorded text, whatever is asked for: no other one can be read."""
         return self.run.text
 
-    def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    def decoder_prompt(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         raise NoWeightsError("let it write")
 
     def trace(

@@ -4,7 +4,7 @@ import hashlib
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from model.system.elsewhere import asked
+from model.system.remote import asked
 
 if TYPE_CHECKING:
     from model.run.model import Model

@@ -26,8 +26,8 @@ from model.serving.trace_files import (
     as_model,
     file_of,
     opens_file,
-    run_of_dropped,
     run_of_file,
+    run_of_uploaded,
     shown,
 )
 from model.system import allocator, deadline
@@ -36,8 +36,8 @@ from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.machine import machine_bytes
 from model.system.memory import LARGEST_RECORD, AllReadError, enough_memory
 from model.system.settings import MEGABYTE, settings
-from model.trace.dropped import dropped_name, is_dropped
 from model.trace.trace import Trace
+from model.trace.uploaded import is_uploaded, uploaded_name
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -306,11 +306,11 @@ class Engine:
     def keep_file(self, file: BytesIO, size: int) -> str:
         """Keeps the run of a trace file that was dropped on a page while there is room; its name. Raises
         ValueError as `load_trace`."""
-        name = dropped_name(file)
+        name = uploaded_name(file)
         with self._keys.held(name, self._wanted), self._refusals(name):
             if not self.has(name):
                 with self.turn():
-                    trace = run_of_dropped(file, size, int(self._traces.maxsize))
+                    trace = run_of_uploaded(file, size, int(self._traces.maxsize))
                 self._opened(file_of(name), trace)
         return name
 
@@ -384,7 +384,7 @@ class Engine:
         with self._guard:
             since = self._clock() - UNREAD_SECONDS
             # A dropped file stays: nobody can read it again.
-            unread = [key for key in self._traces.unused(since) if not is_dropped(key.model)]
+            unread = [key for key in self._traces.unused(since) if not is_uploaded(key.model)]
             for key in unread:
                 del self._traces[key]
         if holdings.models_in_memory > len(holdings.models):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from model.loading.registry import models
 from model.system.memory import enough_memory
-from model.trace.dropped import FORGOTTEN, is_dropped, is_recording
 from model.trace.trace import Trace
 from model.trace.trace_file import load_trace, read_trace_of
+from model.trace.uploaded import FORGOTTEN, is_recording, is_uploaded
 
 if TYPE_CHECKING:
     from model.run.recorded import RecordedModel
@@ -24,7 +24,7 @@ class File(NamedTuple):
 
 def file_of(name: str) -> File:
     """The key of a trace file as it is now."""
-    if is_dropped(name):
+    if is_uploaded(name):
         return File(name, 0)
     try:
         return File(name, Path(name).stat().st_mtime_ns)
@@ -48,7 +48,7 @@ def as_model(file: File, trace: Trace) -> "RecordedModel":
 def run_of_file(file: File, most_bytes: int) -> Trace:
     """The run of a trace file. Raises ValueError for one that is not kept any more, for one that has been
     written anew, for more tokens than a page shows, and as `load_trace`."""
-    if is_dropped(file.model):
+    if is_uploaded(file.model):
         raise ValueError(FORGOTTEN)
     name = Path(file.model).name
     with enough_memory(f"the trace file {name[:60]}"):
@@ -58,7 +58,7 @@ def run_of_file(file: File, most_bytes: int) -> Trace:
     return trace
 
 
-def run_of_dropped(file: BytesIO, size: int, most_bytes: int) -> Trace:
+def run_of_uploaded(file: BytesIO, size: int, most_bytes: int) -> Trace:
     """The run of a file that was dropped on a page. Raises ValueError for more tokens than a page shows, and
     as `load_trace`."""
     with enough_memory("this trace file"):

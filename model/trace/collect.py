@@ -109,7 +109,7 @@ class MadeAgain(Promise[Any]):
     __reduce__ = OnDevice.__reduce__
 
 
-def promised_again(call: AttentionTensors, rerun: Rerun) -> tuple[Any, Any]:
+def recomputed_lazily(call: AttentionTensors, rerun: Rerun) -> tuple[Any, Any]:
     """Vectors and output of a sub-layer that has let go of them. Reading one raises ValueError once the
     weights were changed, or moved to a device, whose sums are others."""
     weights = [unchanged(weight) for weight in rerun.weights]
@@ -310,7 +310,7 @@ def attention_record(
     place, crosses = tensors.place, tensors.place.kind == "cross"
     mask, kind = tensors.mask, Attention
     if tensors.rerun is not None:
-        kind, (vectors, output) = AttentionMadeAgain, promised_again(tensors, tensors.rerun)
+        kind, (vectors, output) = AttentionMadeAgain, recomputed_lazily(tensors, tensors.rerun)
     else:
         kind = Attention if tensors.query.device.type == "cpu" else AttentionOnDevice
         vectors = arrays.vectors(tensors.query, tensors.key, tensors.value)

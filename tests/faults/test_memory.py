@@ -123,7 +123,7 @@ from model import Intervention, load_model
 from model.system.memory import OutOfMemoryError
 model = load_model("house-gpt")
 model.trace("The cat sat.").check()
-long = model.kept("the cat saw the dog and " * 100)
+long = model.truncate("the cat saw the dog and " * 100)
 with open("/proc/self/statm") as sizes:
     here = int(sizes.read().split()[0]) * resource.getpagesize()
 soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -164,7 +164,7 @@ def test_on_cuda_what_a_pass_held_is_free_again() -> None:
         except torch.OutOfMemoryError:
             break
     with pytest.raises(OutOfMemoryError, match=SENTENCES):
-        model.trace(model.kept("the cat saw the dog and " * 100), record="full")
+        model.trace(model.truncate("the cat saw the dog and " * 100), record="full")
     del taken, rest
     torch.cuda.empty_cache()
     assert model.trace("The cat sat.").check() < 1e-4

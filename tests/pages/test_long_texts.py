@@ -90,7 +90,7 @@ def words(count: int = TOKENS) -> list[str]:
 def text_of(kind: str) -> str:
     """As many tokens as the test asks for, or as many as the model reads."""
     if kind == "house-gpt":
-        return load_model(kind).kept(" ".join(words()))
+        return load_model(kind).truncate(" ".join(words()))
     return "" if kind == "file" else " ".join(words(TOKENS - 2))
 
 

@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention
-from model.analysis.stream.positions import likeness, sinusoidal
+from model.analysis.stream.positions import similarity, sinusoidal
 from model.analysis.tokens.embeddings import reordered
 from model.loading.registry import models
 from model.nn.positions import Alibi
@@ -134,7 +134,7 @@ def test_one_cell_is_written_with_its_own_numbers() -> None:
 def test_likeness_is_that_of_the_models_own_table() -> None:
     app = opened("positions", "How alike", model="minilm")
     table = own("minilm").module.embedding.positions.weight.numpy()[:64]
-    alike = likeness(table)
+    alike = similarity(table)
     np.testing.assert_allclose(drawn(app), alike, atol=1e-6)
     assert f"**{np.diagonal(alike, 1).mean():.2f}**" in said(app)
 

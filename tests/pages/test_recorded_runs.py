@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 from model import Trace, load_model, load_trace
 from model.run.recorded import RecordedModel
-from model.trace.dropped import FORGOTTEN
 from model.trace.unproven import RECORDED, WORDS, NoWeightsError
+from model.trace.uploaded import FORGOTTEN
 from tests.pages.reading import said, tables, visit, walk
 from viz.shell.model_picker import SAID, TYPED
 from viz.state.engine import engine

@@ -28,7 +28,7 @@ from viz import views
 from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
 from viz.explorer.layer import forget_gone
-from viz.server.connections import InPieces, descriptors, tend_connections
+from viz.server.connections import InPieces, descriptors, reap_slow_readers
 from viz.server.files_on_request import make_files_in_turn
 from viz.server.owner import owner
 from viz.server.security import web_security
@@ -38,7 +38,7 @@ from viz.state.engine import engine
 from viz.state.link import address
 from viz.state.moved import new_address
 from viz.state.presets import FIRST
-from viz.state.shares import page_runs
+from viz.state.quota import page_runs
 from viz.telemetry import logs
 from viz.telemetry.metrics import Counting, metrics
 
@@ -131,7 +131,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         port=st.get_option("server.port"),
         descriptors=descriptors(),
     )
-    tending = [asyncio.create_task(work) for work in (tend_connections(), tend_memory())]
+    tending = [asyncio.create_task(work) for work in (reap_slow_readers(), tend_memory())]
     threading.Thread(target=preload, name="preload", daemon=True).start()
     if not st.get_option("server.headless"):  # the socket listens already
         threading.Thread(

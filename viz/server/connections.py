@@ -119,7 +119,7 @@ class _Watched(asyncio.Protocol):
         self._drained = True
         super().resume_writing()
 
-    def tend(self, now: float) -> None:
+    def close_if_stalled(self, now: float) -> None:
         """Closes the connection where its reader has taken nothing for too long. The reader took
         something if the waiting bytes are none or fewer than before, or if the transport asked for
         more."""
@@ -177,8 +177,8 @@ class Http(_Watched, H11Protocol):
         _server.connections.discard(self)
         super().handle_websocket_upgrade(event)
 
-    def tend(self, now: float) -> None:
-        super().tend(now)
+    def close_if_stalled(self, now: float) -> None:
+        super().close_if_stalled(now)
         cycle: Any = self.cycle  # None before the first request
         answering = cycle is not None and not cycle.response_complete
         if answering or cycle is not self._last or self.timeout_keep_alive_task is not None:
@@ -220,13 +220,13 @@ class Loop(asyncio.SelectorEventLoop):
         super()._start_serving(factory, sock, ssl, server, at_once, *rest)  # type: ignore[misc]
 
 
-async def tend_connections() -> None:
+async def reap_slow_readers() -> None:
     """Checks all connections every second until it is cancelled."""
     while True:
         await asyncio.sleep(1)
         now = time.monotonic()
         for connection in list(_server.connections):
-            connection.tend(now)
+            connection.close_if_stalled(now)
 
 
 def bound_the_server(rules: Callable[[], Mapping[str, str]]) -> None:

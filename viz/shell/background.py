@@ -14,7 +14,7 @@ from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.shell.panel import below_controls, hold_place
 from viz.state.engine import engine, visitor
-from viz.state.shares import page_runs
+from viz.state.quota import page_runs
 
 say = sentences_of("shell.background")
 

@@ -41,7 +41,7 @@ from model.loading.untrained import UNTRAINED_TITLE, untrained_bytes
 from model.run.tokenizers import GPT2Subset
 from model.system.files import bytes_text
 from model.system.settings import settings
-from model.trace.dropped import FORGOTTEN
+from model.trace.uploaded import FORGOTTEN
 from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted

@@ -14,7 +14,7 @@ import streamlit as st
 
 from model.loading.registry import models
 from model.nn.intervention import Intervention
-from model.trace.dropped import is_dropped
+from model.trace.uploaded import is_uploaded
 from viz.explorer.component import asks_for_check, explorer
 from viz.explorer.message import Hero
 from viz.notation.labels import token_label
@@ -285,7 +285,7 @@ def _refuse(
     st.error(plain(str(refusal)))
     if model is not None:
         controls.offer_alternatives(model, offers)
-    elif is_dropped(current().model):
+    elif is_uploaded(current().model):
         open_trace_file("page")
     write_link()
 

@@ -11,14 +11,14 @@ from model.nn.intervention import Intervention
 from model.serving.trace_files import opens_file
 from model.system import deadline
 from model.system.settings import settings
-from model.trace.dropped import ENDING
 from model.trace.trace import Trace
 from model.trace.unproven import RECORDED
+from model.trace.uploaded import ENDING
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.state.engine import engine, still_wanted
 from viz.state.look import is_loaded, loaded
-from viz.state.session import called, change_view, current, kept_view, let_go, note_dropped
+from viz.state.session import called, change_view, current, free_upload, kept_view, note_uploaded
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -52,7 +52,7 @@ def show_as_recorded(model: "Model") -> bool:
     view = current()
     if model.runs:
         return False
-    recorded = replace(view, text=model.kept(""), target=None, intervention=Intervention())
+    recorded = replace(view, text=model.truncate(""), target=None, intervention=Intervention())
     text, own = st.session_state.get(_OWN, ("", view))
     # What another file had recorded is nobody's own.
     st.session_state[_OWN] = recorded.text, own if view.text in (text, recorded.text) else view
@@ -104,10 +104,10 @@ def open_trace_file(place: str) -> None:
     except ValueError as refusal:
         st.session_state[f"{_REFUSED}-{place}"] = str(refusal)
     else:
-        note_dropped(name, file.name)
+        note_uploaded(name, file.name)
         change_view(replace(current(), model=name))
     st.session_state[_TURN] = (
         turn + 1
     )  # the box is made anew, so that it does not keep the file too
-    let_go(file)
+    free_upload(file)
     st.rerun()

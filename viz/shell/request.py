@@ -91,7 +91,7 @@ def fit_intervention(model: "Model", length: int) -> None:
 def readable(model: "Model", offers: Sequence[str]) -> str:
     """As much of the text as the model can read; says so where that is not all."""
     text = current().text
-    kept = model.kept(text)
+    kept = model.truncate(text)
     if kept != text:
         length, context = len(model.tokens(text)), model.config.n_ctx
         title = plain(models[model.address].title)
@@ -123,7 +123,7 @@ def still_asked(seen: Look) -> bool:
     its layer one of this model's."""
     view, request = current(), seen.request
     model = seen.model
-    same_text = view.text == request.text or model.kept(view.text) == request.text
+    same_text = view.text == request.text or model.truncate(view.text) == request.text
     asked = view.model, _target(model), model.changed, _languages(model)
     same_run = same_text and asked == (
         request.model,

@@ -28,7 +28,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunCon
 from streamlit.runtime.session_manager import SessionInfo
 
 from model.system.clicks import clicked
-from viz.state.shares import page_runs
+from viz.state.quota import page_runs
 from viz.state.way_back import way_back
 
 TOGETHER = 0.005  # seconds for which what a run draws is collected before it is sent

@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from model.serving.engine import Engine, Event
 from model.system.settings import listens_on, settings, settings_come_from
 from viz.state.locality import settings_of_this_run
-from viz.state.shares import page_runs
+from viz.state.quota import page_runs
 from viz.telemetry import logs, metrics
 
 _ONE = threading.Lock()

@@ -15,8 +15,8 @@ from model.serving.engine import Request
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.state.engine import engine
+from viz.state.quota import page_runs
 from viz.state.session import current, is_ours, require_ours
-from viz.state.shares import page_runs
 
 if TYPE_CHECKING:
     from model.run.model import Model

@@ -14,7 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from model.download.entries import Entry
 from model.loading.registry import may_be_linked, models
 from model.nn.intervention import Intervention
-from model.trace.dropped import FORGOTTEN, is_dropped
+from model.trace.uploaded import FORGOTTEN, is_uploaded
 from viz.explorer.shown import forget
 from viz.state import url
 from viz.state.link import PARAMETERS, TEXT_LIMIT, Detail, View, from_link, short_link, to_link
@@ -47,12 +47,14 @@ def remembered() -> str:
 _VIEW, _PAST, _PAGE = "view", "past-changes", "page"
 _SENTENCE = "choose-text"
 _ARRIVED, _LENT, _FIRST = "arrived", "lent-view", "first-of-the-views"
-_STRAY = "link-of-a-lent-view"  # the page that lent it, the link, and what it was lent in place of
-_ENTERED = "entered-without-a-view"  # page -> the view that it took from the page before
+_STALE_LINK = (
+    "link-of-a-lent-view"  # the page that lent it, the link, and what it was lent in place of
+)
+_BROUGHT_VIEWS = "entered-without-a-view"  # page -> the view that it took from the page before
 # A link of the app that says no more opens them on the visitor's own sentence.
 _PARTS = {"model", "show", "stage"}
 _LINK, _CARRIED = "link", "carried-link"  # parts of what the browser was told
-_TURNS = "turns-of-widgets"  # name of a widget -> how often the server has set it anew
+_WIDGET_VERSIONS = "turns-of-widgets"  # name of a widget -> how often the server has set it anew
 _TAKEN, _TAKEN_LIMIT = "taken-choices", 8  # names of pictures and tables since they were drawn
 _CARRIED_LIMIT = 1_000  # characters: each line of the code holds them
 _PAST_LIMIT = 50  # changes that can be undone
@@ -116,13 +118,13 @@ def _own_detail() -> Detail:
     return next((detail for detail in get_args(Detail) if detail == kept), View().detail)
 
 
-def lend_view(view: View) -> None:
+def push_temporary_view(view: View) -> None:
     """Opens a view on this page alone: the next page has the present one back, unless the reader
     chooses another sentence or model here."""
     kept = current()
     open_view(view)
     st.session_state[_LENT] = (kept, current())
-    st.session_state[_STRAY] = (st.session_state[_PAGE], to_link(current()), kept)
+    st.session_state[_STALE_LINK] = (st.session_state[_PAGE], to_link(current()), kept)
 
 
 def choose_detail(name: str) -> None:
@@ -209,13 +211,13 @@ def switch(name: str, value: object, take: Callable[[Any], None]) -> Control:
     that left the browser before tells the old value of the old one, which is no choice of the visitor's. Not
     so for what people type in: a new box would take the place of the one with the cursor.
     """
-    turns: dict[str, int] = st.session_state.setdefault(_TURNS, {})
+    versions: dict[str, int] = st.session_state.setdefault(_WIDGET_VERSIONS, {})
 
     def key() -> str:
-        return f"{name}-{turns[name]}" if name in turns else name
+        return f"{name}-{versions[name]}" if name in versions else name
 
     if st.session_state.get(key(), value) != value:
-        turns[name] = turns.get(name, 0) + 1
+        versions[name] = versions.get(name, 0) + 1
     mine = key()
 
     def take_own(value: object) -> None:
@@ -307,7 +309,9 @@ def adopt_link(page: str) -> tuple[str, ...]:
         linked, problems = from_link(link)
         if not link and _VIEW not in st.session_state:
             linked = replace(linked, model=remembered())
-        view = _stray(page, link) or (linked if link else _entered().get(page, linked))
+        view = _view_of_stale_link(page, link) or (
+            linked if link else _brought_views().get(page, linked)
+        )
         if link and link.keys() <= _PARTS and way_back.follows() and _VIEW in st.session_state:
             said = {name: getattr(linked, name) for name in link}
             view = replace(kept_view() or current(), **said)
@@ -341,10 +345,10 @@ def _is_ours(link: dict[str, str], *, moved: bool) -> bool:
     return not is_opened and url.knows(late, link)
 
 
-def _stray(page: str, link: dict[str, str]) -> View | None:
+def _view_of_stale_link(page: str, link: dict[str, str]) -> View | None:
     """What Back shows where another page wrote the link of a view that it lent. Streamlit's browser code may
     write a page's parameters before its path: into an entry of the page before."""
-    lender, lent, kept = st.session_state.get(_STRAY, (page, {}, None))
+    lender, lent, kept = st.session_state.get(_STALE_LINK, (page, {}, None))
     return kept if came_back() and page != lender and link == lent else None
 
 
@@ -354,11 +358,11 @@ def _bring_view(page: str, link: dict[str, str]) -> None:
     st.session_state.pop(_LENT, None)
     change_view(view if "show" in link else replace(view, show=""))
     if not link:  # the address says nothing of it, when Back leads here again
-        st.session_state[_ENTERED] = _entered() | {page: current()}
+        st.session_state[_BROUGHT_VIEWS] = _brought_views() | {page: current()}
 
 
-def _entered() -> dict[str, View]:
-    entered: dict[str, View] = st.session_state.get(_ENTERED, {})
+def _brought_views() -> dict[str, View]:
+    entered: dict[str, View] = st.session_state.get(_BROUGHT_VIEWS, {})
     return entered
 
 
@@ -397,18 +401,20 @@ def opened_here(known: Iterable[str]) -> list[str]:
     name, before = current().model, st.session_state.get(_OPENED, [])
     if name not in {*before, *known}:
         before = st.session_state[_OPENED] = [*before, name][-KEPT:]
-    return [one for one in before if one == name or (models.found(one) and not is_dropped(one))]
+    return [one for one in before if one == name or (models.found(one) and not is_uploaded(one))]
 
 
-_DROPPED = "dropped-files"  # session state: a file's name by content -> its name where it came from
+_UPLOADED = (
+    "dropped-files"  # session state: a file's name by content -> its name where it came from
+)
 
 
-def note_dropped(name: str, called: str) -> None:
+def note_uploaded(name: str, called: str) -> None:
     """Notes that this session holds a file. called: the name that it has there."""
-    st.session_state[_DROPPED] = _dropped() | {name: called}
+    st.session_state[_UPLOADED] = _uploaded() | {name: called}
 
 
-def let_go(file: UploadedFile) -> None:
+def free_upload(file: UploadedFile) -> None:
     """Frees the memory of a file as it was sent, which Streamlit keeps until the session ends."""
     run = get_script_run_ctx(suppress_warning=True)
     if run is not None and isinstance(run.uploaded_file_mgr, MemoryUploadedFileManager):
@@ -417,20 +423,20 @@ def let_go(file: UploadedFile) -> None:
 
 def called(name: str) -> str:
     """What a file of this session is called where it came from; "" for any other."""
-    return _dropped().get(name, "")
+    return _uploaded().get(name, "")
 
 
 def own_files() -> tuple[str, ...]:
     """The names of this session's files."""
-    return tuple(_dropped())
+    return tuple(_uploaded())
 
 
 def is_ours(name: str) -> bool:
     """Whether this session may read what has such a name. A thread that draws no page works for one that
     was allowed to."""
-    if not is_dropped(name) or get_script_run_ctx(suppress_warning=True) is None:
+    if not is_uploaded(name) or get_script_run_ctx(suppress_warning=True) is None:
         return True
-    return name in _dropped()
+    return name in _uploaded()
 
 
 def require_ours(name: str) -> None:
@@ -439,6 +445,6 @@ def require_ours(name: str) -> None:
         raise ValueError(FORGOTTEN)
 
 
-def _dropped() -> dict[str, str]:
-    dropped: dict[str, str] = st.session_state.get(_DROPPED, {})
-    return dropped
+def _uploaded() -> dict[str, str]:
+    uploaded: dict[str, str] = st.session_state.get(_UPLOADED, {})
+    return uploaded

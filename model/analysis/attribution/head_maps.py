@@ -27,7 +27,7 @@ from model.analysis.stream.stream import sub_layers
 from model.nn.config import Stack
 from model.nn.places import Place
 from model.nn.positions import RotaryPairs
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, Wide
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace

@@ -26,7 +26,7 @@ from model.analysis.attribution.stream_parts import checked_head
 from model.analysis.stream.stream import embedding_norm
 from model.nn.config import Stack
 from model.nn.places import Head, Place
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, Wide
 from model.trace.records import Attention, NormRecord, Token
 from model.trace.trace import Trace

@@ -24,14 +24,14 @@ from model.nn.patches import (
     SiteKind,
     Through,
     Where,
-    keeping,
+    cache_hook,
     one_after_another,
-    putting,
+    patch_hook,
 )
 from model.nn.places import Head, Place, layer_label
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import check_id, check_same_length
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
 from model.trace.trace import Trace
@@ -127,7 +127,7 @@ class PatchedRuns:
         if kept is not None:
             return
         sites = {(kind, row[0].name) for row in self.grid for kind in SITES[what]}
-        self.theirs = self.passed(trace_b, keeping(self.kept, sites))  # what run B ends with
+        self.theirs = self.passed(trace_b, cache_hook(self.kept, sites))  # what run B ends with
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -153,7 +153,7 @@ class PatchedRuns:
     def run(self, rows: Sequence[Sequence[Spot]]) -> Tensor:
         """(R, T, C): the last states where the model has an output matrix of its own, else its logits
         (R, T, V); each row with its patches."""
-        put = putting(self.kept, [self.sites_of(row) for row in rows])
+        put = patch_hook(self.kept, [self.sites_of(row) for row in rows])
         first = self.first_layer([spot for row in rows for spot in row])
         if first is None:
             return self.passed(self.trace, put, len(rows))
@@ -489,9 +489,9 @@ def _read(
         site: [(None, None)] for site in held if first is None or not _before(site[1], first)
     }
     through = one_after_another(
-        putting(held, [everything] * rows),
-        putting(runs.kept, [runs.sites_of([spot]) for spot in batch]),
-        keeping(read, [(kind, receiver) for kind in READS]),
+        patch_hook(held, [everything] * rows),
+        patch_hook(runs.kept, [runs.sites_of([spot]) for spot in batch]),
+        cache_hook(read, [(kind, receiver) for kind in READS]),
     )
     if first is None:
         runs.passed(runs.trace, through, rows)
@@ -515,7 +515,7 @@ def _with(
 ) -> Tensor:
     """What run A ends with where one head has these queries, keys or values."""
     place, head = receiver
-    put = putting(read, [{(kind, place): [(head, None)] for kind in reads}] * rows)
+    put = patch_hook(read, [{(kind, place): [(head, None)] for kind in reads}] * rows)
     first = runs.first_layer([Spot(place, head)])
     if first is None:
         return runs.passed(runs.trace, put, rows)

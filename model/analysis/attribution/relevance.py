@@ -24,7 +24,7 @@ from model.analysis.stream.stream import embedding_norm
 from model.nn.patches import SiteKind, Through
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import check_id
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
 from model.trace.trace import Trace

@@ -18,7 +18,7 @@ from model.analysis.attribution.stream_parts import (
 )
 from model.analysis.heads.labels import allowed_cells
 from model.run.protocols import check_id
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Wide
 from model.trace.blocks import of_query
 from model.trace.collect import numbers_of

@@ -18,7 +18,7 @@ from model.nn.activations import ACTIVATION_LAWS
 from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Kind, Place
 from model.nn.stages import SCORE_STAGES, SINKS
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.system.words import Words
 from model.trace.records import Attention
 from model.trace.trace import Trace

@@ -24,7 +24,7 @@ from model.analysis.stream.stream import (
 )
 from model.nn.places import Head, Place
 from model.nn.recorder import Recorder, recording
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.collect import doubled
 from model.trace.records import Attention, NormRecord

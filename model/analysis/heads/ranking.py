@@ -16,7 +16,7 @@ from model.analysis.heads.labels import (
 )
 from model.analysis.heads.statistics import Family, head_weights
 from model.nn.places import Head
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.system.words import Words
 from model.trace.arrays import Array, BoolArray, Wide
 from model.trace.blocks import of_query

@@ -17,7 +17,7 @@ from model.analysis.heads.labels import allowed_cells
 from model.analysis.heads.statistics import Family
 from model.nn.intervention import Intervention
 from model.nn.places import Head
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import BoolArray, Wide
 from model.trace.blocks import TOGETHER, by_queries
 from model.trace.collect import numbers_of

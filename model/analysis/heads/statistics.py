@@ -11,7 +11,7 @@ from model.analysis.heads.labels import allowed_cells
 from model.arithmetic.attention import entropy as entropy
 from model.nn.config import Stack
 from model.nn.places import Head
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.system.words import Words
 from model.trace.arrays import Array, BoolArray, Wide, read_only
 from model.trace.blocks import (

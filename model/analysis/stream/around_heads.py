@@ -20,7 +20,7 @@ from model.analysis.attribution.head_maps import (
 )
 from model.analysis.stream.stream import contributions, weight_and_bias
 from model.nn.places import Place
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace

@@ -12,7 +12,7 @@ from model.nn.activations import ACTIVATION_LAWS, GATED, Activation
 from model.nn.config import TransformerConfig
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.system.words import Words
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.collect import numbers_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from model.analysis.tokens.embeddings import cosines
 from model.nn.biases import distance_buckets
 from model.nn.positions import ROTARY, SINUSOIDAL, Alibi, BiasLaw, Buckets, PositionLaw
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, read_only
 from model.trace.collect import numbers_of
 from model.trace.records import Attention
@@ -44,14 +44,14 @@ def learned(model: "Model") -> Array | None:
     return None if table is None else numbers_of(table.weight)
 
 
-def likeness(table: Array) -> Array:
+def similarity(table: Array) -> Array:
     """(position, position): the cosine of the angle between every two rows of a table; 0 where a
     row is zero. Computed in float64."""
     rows = table.astype(np.float64)
     return cosines(rows, rows)
 
 
-def rotary_likeness(angles: Array) -> Array:
+def rotary_similarity(angles: Array) -> Array:
     """(position, position): the cosine of the difference of two positions' angles, averaged over
     the pairs: the score of equal pairs of length 1, turned by their positions."""
     turned = angles.astype(np.float64)

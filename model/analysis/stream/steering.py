@@ -18,7 +18,7 @@ from model.analysis.stream.stream import sub_layers
 from model.nn.patches import SiteKind, Through
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.records import Token
 from model.trace.trace import Trace

@@ -8,7 +8,7 @@ import numpy as np
 
 from model.nn.config import Stack
 from model.nn.places import Place
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, read_only
 from model.trace.records import NormRecord
 from model.trace.trace import Trace

@@ -49,7 +49,7 @@ def neighbours(table: Array, id_: int, count: int) -> tuple[Neighbour, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Likeness:
+class Similarity:
     """Cosines of the token's own vector, then of each state of the stream."""
 
     word: Array  # (1 + state,): between the token in the one sentence and in the other
@@ -68,7 +68,7 @@ def places_of(tokens: Sequence[Token], id_: int) -> tuple[int, ...]:
     return tuple(place for place, token in enumerate(tokens) if token.id == id_)
 
 
-def likeness(one: Trace, other: Trace, places: tuple[int, int]) -> Likeness:
+def similarity(one: Trace, other: Trace, places: tuple[int, int]) -> Similarity:
     """How similar the tokens at a place of each text are. Both are runs of the same model."""
     here, there = places
     word, others = [], []
@@ -78,7 +78,7 @@ def likeness(one: Trace, other: Trace, places: tuple[int, int]) -> Likeness:
         rest = np.delete(found, places_of(other.tokens, one.tokens[here].id))
         others.append(rest.mean() if rest.size else np.nan)
     mean = np.array(others)
-    return Likeness(read_only(np.array(word)), None if np.isnan(mean).any() else read_only(mean))
+    return Similarity(read_only(np.array(word)), None if np.isnan(mean).any() else read_only(mean))
 
 
 def _vectors(trace: Trace) -> tuple[Array, ...]:

@@ -17,7 +17,7 @@ from model.nn.key_value_cache import KEEPS_ALL, Eviction, Kept, KeyValueCache
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import check_length
 from model.system.deadline import own_time
-from model.system.elsewhere import asked
+from model.system.remote import asked
 from model.trace.arrays import Array, Wide
 from model.trace.collect import numbers_of
 from model.trace.records import Attention, Token
@@ -131,7 +131,7 @@ def live_writing(
     """
     if model.config.shape == "encoder":
         raise ValueError(f"{model.name} is an encoder: it reads text, it does not continue it.")
-    given = [token.id for token in model.begun(tokens)]
+    given = [token.id for token in model.decoder_prompt(tokens)]
     check_length(len(given) + steps - 1, model.config.n_ctx, model.name)
     cache = model.module.new_cache(eviction)
     found: tuple[WrittenToken, ...] = ()
@@ -192,7 +192,8 @@ def log_probabilities_of(
         written: ids that follow it, or its translation.
         eviction: what a cache would drop.
     """
-    given, cache = [token.id for token in model.begun(tokens)], model.module.new_cache(eviction)
+    given = [token.id for token in model.decoder_prompt(tokens)]
+    cache = model.module.new_cache(eviction)
     recorder = Recorder(source=model.config.source, deferred=True, cache=cache)
     with recording(recorder), torch.inference_mode():
         fed = _fed(model, tokens, [*given, *written][:-1])

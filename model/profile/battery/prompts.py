@@ -107,9 +107,13 @@ def from_other_rows(wanted: BoolArray) -> BoolArray:
     return mask
 
 
-def begun(model: "Model", tokens: tuple[Token, ...]) -> PromptLine | None:
+def decoder_prompt(model: "Model", tokens: tuple[Token, ...]) -> PromptLine | None:
     """The beginning of what a decoder writes, where a second stack does; nothing is asked of it."""
-    return PromptLine(model.begun(tokens)) if model.config.shape == "encoder-decoder" else None
+    return (
+        PromptLine(model.decoder_prompt(tokens))
+        if model.config.shape == "encoder-decoder"
+        else None
+    )
 
 
 LOOKED_AT = 1024  # tokens of a vocabulary, drawn by chance
@@ -224,7 +228,7 @@ def _repeats(model: "Model", words: PromptWords, room: int, count: int) -> Promp
         return _refused(model, OF_REPEATS, few)
     frames = [(words.before, words.after)]
     if model.config.shape == "encoder-decoder":
-        frames.append((model.begun((*words.before, *words.after)), ()))
+        frames.append((model.decoder_prompt((*words.before, *words.after)), ()))
     made = []
     for number in range(count):
         period = max(SHORTEST, longest - number % PROMPTS)
@@ -315,7 +319,7 @@ def _delimiters(model: "Model", words: PromptWords, room: int, count: int) -> Pr
         for role, tokens in ((WANTED, mine), ("words instead", (*words.before, *plain))):
             cells = (LabelCells("delimiter", role, np.outer(rows, keys)),)
             source = PromptLine(tokens, cells, answers if role == WANTED else None)
-            target = begun(model, tokens)
+            target = decoder_prompt(model, tokens)
             queries = np.ones(0 if target is None else len(target.tokens), dtype=bool)
             made.append(
                 LabelPrompt(
@@ -359,7 +363,7 @@ def _brackets(model: "Model", words: PromptWords, room: int, count: int) -> Prom
             ((opening.id, None),) * 2,
         )
         answers = WantedAnswers(("brackets",), (inner_end - 1, outer_end - 1), *ends)
-        made.append(LabelPrompt(PromptLine(tokens, cells, answers), begun(model, tokens)))
+        made.append(LabelPrompt(PromptLine(tokens, cells, answers), decoder_prompt(model, tokens)))
     return Prompts(tuple(made), _not_written(model, "brackets"))
 
 
@@ -443,7 +447,7 @@ def _made(model: "Model", label: str, sentences: Iterator[_Sentence], count: int
     if len(lines) < FEWEST:
         reason = say("tokenizer_too_few")
         return Prompts((), {(stack, label): reason for stack in stacks})
-    made = tuple(LabelPrompt(line, begun(model, line.tokens)) for line in lines)
+    made = tuple(LabelPrompt(line, decoder_prompt(model, line.tokens)) for line in lines)
     reason = say("decoder_writes_another")
     return Prompts(made, {(stack, label): reason for stack in stacks[1:]})
 

@@ -25,8 +25,8 @@ from model.serving.cluster.messages import (
 from model.serving.engine import Background, CacheLookup, Engine, Load, Request
 from model.serving.trace_files import opens_file
 from model.system.clicks import click
-from model.system.elsewhere import Elsewhere
 from model.system.fair_cache import FairCache
+from model.system.remote import Remote
 from model.system.settings import MEGABYTE, settings
 from model.trace.trace import Trace
 
@@ -124,7 +124,7 @@ class ClusterEngine(Engine):
         return self._once((request, path), request.model, READ, given, key=request)
 
     def question(self, model: str, function: str, given: Mapping[str, Any]) -> Any:
-        """The answer of a function there. What follows from a model or a trace alone is asked once.
+        """As `Remote.ask`. What follows from a model or a trace alone is asked once.
 
         Args:
             model: its name.
@@ -214,4 +214,4 @@ class ClusterEngine(Engine):
 
 
 def _reference(value: Any) -> Any:
-    return value.reference if isinstance(value, Elsewhere) else None
+    return value.reference if isinstance(value, Remote) else None

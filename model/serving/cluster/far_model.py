@@ -20,11 +20,11 @@ from model.run.tokenizers import TEXTS_KEPT, Tokenizer
 from model.run.word_cuts import WordCut
 from model.serving.cluster.messages import TOKENIZER
 from model.serving.engine import Request
-from model.system.elsewhere import Elsewhere
+from model.system.remote import Remote
 from model.trace.records import Token
 from model.trace.trace import Trace
 
-Ask = Callable[[str, Mapping[str, Any]], Any]  # as `Elsewhere.ask`
+Ask = Callable[[str, Mapping[str, Any]], Any]  # as `Remote.ask`
 
 
 class FarLayer(NamedTuple):
@@ -84,7 +84,7 @@ class ModelDescription(NamedTuple):
         return cls(model.name, module, model.precision, model.parameter_count, tokenizers)
 
 
-class FarModel(Model, Elsewhere):
+class FarModel(Model, Remote):
     """The model of a description. ask: the way to it. run: the trace of a request."""
 
     languages: Mapping[str, int] = MappingProxyType({})  # those of its files are read there

@@ -9,7 +9,7 @@ import numpy as np
 
 from model.nn.config import Stack
 from model.serving.engine import Request
-from model.system.elsewhere import Elsewhere
+from model.system.remote import Remote
 from model.trace.arrays import Array, holds_arrays
 from model.trace.blocks import of_query
 from model.trace.promised import Promise, shapes_of
@@ -54,7 +54,7 @@ class TraceSource:
         return tuple(self.read("vocabulary", *map(int, ids)))
 
     def ask(self, function: str, given: Mapping[str, Any]) -> Any:
-        """As `Elsewhere.ask`."""
+        """As `Remote.ask`."""
         return self._there().question(self.request.model, function, given)
 
     def _there(self) -> Asks:
@@ -63,7 +63,7 @@ class TraceSource:
         return self._engine
 
 
-class FarTrace(Trace, Elsewhere):
+class FarTrace(Trace, Remote):
     """The trace of a request."""
 
     source_: TraceSource
@@ -86,7 +86,7 @@ class FarTrace(Trace, Elsewhere):
         return float(self.source_.read("check"))
 
 
-class FarRecord(Elsewhere):
+class FarRecord(Remote):
     """A record of a trace there. Its fields are those of its kind; arrays among them are promised, but those
     that are small."""
 

@@ -47,7 +47,7 @@ from model.serving.engine import (
 )
 from model.system import allocator
 from model.system.clicks import click, clicked
-from model.system.elsewhere import TURN, asked_function, takes_turns
+from model.system.remote import TURN, asked_function, takes_turns
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven

@@ -242,7 +242,7 @@ def test_which_dimensions_turn_together_is_told_from_the_pass(subtests: pytest.S
     ]:
         with subtests.test(family=family):
             config = loaded(family).config
-            assert (config.rotary_pairs, config.turned_width) == (pairs, width)
+            assert (config.rotary_pairs, config.rotary_dim) == (pairs, width)
 
 
 def test_layers_that_attend_several_times_are_refused_for_that(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from model.nn import attention
 from model.nn.attention import attend
 from model.nn.config import Projection
 from model.nn.masks import causal_mask
-from model.nn.patches import Patch, Site, Through, keeping, putting, unchanged
+from model.nn.patches import Patch, Site, Through, cache_hook, patch_hook, unchanged
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, Recorder, recording
 from model.trace.collect import attention_record
@@ -306,9 +306,9 @@ def test_a_bias_that_comes_of_the_text_is_patched_with_the_head() -> None:
         assert record.check() < 1e-5
         return [record.weights(head) for head in range(HEADS)]
 
-    there = weights(keeping(kept, [*sites]), theirs, *other)
+    there = weights(cache_hook(kept, [*sites]), theirs, *other)
     here = weights(unchanged, own, query, key, value)
-    patched = weights(putting(kept, [sites]), own, query, key, value)
+    patched = weights(patch_hook(kept, [sites]), own, query, key, value)
     for head in range(HEADS):
         np.testing.assert_allclose(patched[head], (there if head == 1 else here)[head], atol=1e-6)
     assert np.abs(there[1] - here[1]).max() > 0.01

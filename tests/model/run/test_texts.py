@@ -81,7 +81,7 @@ def test_hostile_text_gives_numbers_or_a_sentence(model: Model, subtests: pytest
             unknown = isinstance(model.tokenizer, WordTokenizer) and bool(model.new_words(text))
             refusal = pytest.raises(ValueError, match=r"This model does not know .*\.")
             with refusal if unknown else nullcontext() as told:
-                trace = model.trace(model.kept(text))
+                trace = model.trace(model.truncate(text))
                 assert_all_numbers(trace)
             (str(told.value) if unknown else trace.text).encode()
 
@@ -115,7 +115,7 @@ def test_a_target_beyond_the_context_is_refused_too() -> None:
 
 def test_as_many_tokens_as_fit_are_kept(model: Model) -> None:
     text = " ".join([sentence(model)] * (model.config.n_ctx // 5))
-    kept, context = model.kept(text), model.config.n_ctx
+    kept, context = model.truncate(text), model.config.n_ctx
     assert text.startswith(kept)
     trace = model.trace(kept)
     assert len(trace.tokens) == context
@@ -126,12 +126,12 @@ def test_as_many_tokens_as_fit_are_kept(model: Model) -> None:
 
 def test_a_text_that_fits_is_kept_whole(model: Model) -> None:
     text = f" {sentence(model)}  "
-    assert model.kept(text) == text
+    assert model.truncate(text) == text
 
 
 def test_a_closed_list_of_words_is_cut_between_words() -> None:
-    assert loaded("gpt").kept("the cat, " * 9) == "the cat, " * 5 + "the"
-    assert loaded("gpt").kept("L'homme voit. " * 9) == ("L'homme voit. " * 4).strip()
+    assert loaded("gpt").truncate("the cat, " * 9) == "the cat, " * 5 + "the"
+    assert loaded("gpt").truncate("L'homme voit. " * 9) == ("L'homme voit. " * 4).strip()
 
 
 @settings(max_examples=100)
@@ -168,7 +168,7 @@ def test_words_stand_at_their_spans() -> None:
 @example("🦁" * 12)
 def test_what_is_kept_is_a_beginning_that_fits(text: str) -> None:
     model = loaded("gpt-bytes")
-    kept = model.kept(text)
+    kept = model.truncate(text)
     raws = [token.raw for token in model.tokens(text)]
     beginnings = [b"".join(raws[:count]).decode(errors="ignore") for count in range(CONTEXT + 1)]
     fitting = [part for part in beginnings if len(model.tokenizer.tokens(part)) <= CONTEXT]
@@ -193,12 +193,12 @@ def test_gpt2s_tokens_decode_to_the_text_without_lone_surrogates(text: str) -> N
 def test_no_text_gives_nan(name: str, text: str) -> None:
     model = loaded(name)
     assert_all_numbers(
-        model.trace(model.kept(text) if name == "minilm" else _beginning(model, text))
+        model.trace(model.truncate(text) if name == "minilm" else _beginning(model, text))
     )
 
 
 def _beginning(model: Model, text: str) -> str:
-    kept = model.kept(text)
+    kept = model.truncate(text)
     return kept if kept.strip() else "the"
 
 

@@ -49,7 +49,7 @@ def cases(model: Model, trace: Trace) -> Iterator[Case]:
     if table is not None:
         yield positions("table", *used.shape), {"table": torch.tensor(np.array(table))}, used
     elif trace.angles is not None:
-        code = positions("rotary", len(used), config.turned_width, base=config.rotary_base)
+        code = positions("rotary", len(used), config.rotary_dim, base=config.rotary_base)
         yield code, {}, used
     elif model.name in TEXTS:  # the columns of the hub's Marian hold all sines first
         yield positions("sinusoidal", *used.shape), {}, used

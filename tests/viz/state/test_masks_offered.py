@@ -7,7 +7,7 @@ from viz.state.intervention_words import masks_for
 
 def test_a_mask_that_lifts_is_offered_where_there_is_something_to_lift() -> None:
     offered = {
-        name: {mask for mask in masks_for(loaded(name)) if MASKS[mask].lifts}
+        name: {mask for mask in masks_for(loaded(name)) if MASKS[mask].removes_model_mask}
         for name in ("modernbert", "bert", "llama", "mistral")
     }
     assert offered == {

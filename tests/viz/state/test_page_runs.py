@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from model.system.fair_queue import ROUND
-from viz.state.shares import PageRuns
+from viz.state.quota import PageRuns
 
 NEVER = 3600.0
 

@@ -165,8 +165,8 @@ def hides_nothing(look: Look, width: int) -> bool:
     """Whether a window reaches over the whole text in every layer."""
     attentions = [one for one in look.trace.attention if one.kind != "cross"]
     choice = MASKS[look.request.intervention.mask]
-    looks_back = choice.looks_back or (
-        not choice.lifts and all(one.kind == "causal" for one in attentions)
+    looks_back = choice.is_causal or (
+        not choice.removes_model_mask and all(one.kind == "causal" for one in attentions)
     )
     reach = width if looks_back else (width + 1) // 2
     return reach >= max(one.sizes[2] for one in attentions)

@@ -35,8 +35,8 @@ from viz.state import url
 from viz.state.engine import engine, visitor
 from viz.state.look import loaded, require_ours
 from viz.state.navigation import html_link, read_address
+from viz.state.quota import page_runs
 from viz.state.session import current
-from viz.state.shares import page_runs
 
 if TYPE_CHECKING:
     from model.papers.asking import Answered

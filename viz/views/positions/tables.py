@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from model.analysis.stream.positions import learned, likeness, rotary_likeness
+from model.analysis.stream.positions import learned, rotary_similarity, similarity
 from model.code.script import saves, stem
 from model.nn.positions import TABLES, InPairs, TableLaw
 from model.snippets.layers import positions
@@ -99,14 +99,14 @@ def position_likeness(look: Look) -> Panel:
     """How alike every two positions are."""
     whole = _choose_table(look)
     law, values = whole.law, whole.values[:DRAWN]
-    alike = (rotary_likeness if law.turns else likeness)(values)
+    alike = (rotary_similarity if law.turns else similarity)(values)
     scale = say("1_means_same_direction")
     return Panel(
         "positions-likeness",
         look_for=_band(alike),
         picture=likeness_map(alike),
         beside=[
-            Formula(law.likeness),
+            Formula(law.similarity),
             *([] if law.turns else [Caption(scale)]),
             _whose(look, whole),
         ],

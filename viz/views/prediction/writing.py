@@ -101,7 +101,7 @@ def token_by_token(look: Look) -> Panel:
             formats={"probability": f"%.{significant(error)}g"},
         ),
     )
-    given = look.model.begun(look.trace.tokens)
+    given = look.model.decoder_prompt(look.trace.tokens)
     return Panel(
         "prediction-writing",
         look_for=_least_sure(steps[unsure], unsure + 1, drawn=draws),
@@ -157,7 +157,7 @@ def growing(look: Look, tokens: tuple[Token, ...], run: Passes[Writing]) -> None
     """The text so far of a run under way."""
     if run.found is not None and run.found.steps:
         new = look.model.tokenizer.named(run.found.ids)
-        so_far(look.model.begun(tokens), new, len(new))
+        so_far(look.model.decoder_prompt(tokens), new, len(new))
 
 
 def so_far(given: Sequence[Token], new: Sequence[Token], step: int) -> None:
@@ -193,7 +193,7 @@ def _joined(tokens: Sequence[Token], spaced: bool) -> str:
 
 def room_of(look: Look) -> int:
     """Steps that the model's context has room for."""
-    return look.model.config.n_ctx - len(look.model.begun(look.trace.tokens)) + 1
+    return look.model.config.n_ctx - len(look.model.decoder_prompt(look.trace.tokens)) + 1
 
 
 def choice_of() -> Choice:

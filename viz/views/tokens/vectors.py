@@ -10,11 +10,11 @@ import streamlit as st
 from model.analysis.stream.stream import summed
 from model.analysis.tokens.embeddings import (
     cosines,
-    likeness,
     neighbours,
     one_hot_product,
     places_of,
     shared_tokens,
+    similarity,
 )
 from model.run.tokenizers import pieces
 from model.trace.arrays import Array
@@ -162,7 +162,7 @@ def two_sentences(look: Look) -> Panel:
     with refusals():
         other = traced(replace(look.request, text=text))
     places = _word(look.trace, other)
-    alike, names = likeness(look.trace, other, places), _names(look.trace)
+    alike, names = similarity(look.trace, other, places), _names(look.trace)
     columns: dict[str, object] = {"state": names, "the word": alike.word}
     if alike.others is not None:
         columns[say("mean_other_tokens")] = alike.others

@@ -29,7 +29,7 @@ from viz.state.engine import engine, is_present
 from viz.state.link import View
 from viz.state.presets import REPEATED
 from viz.state.session import current
-from viz.views.training.own_runs import called, choose_dropped, open_record, own_runs
+from viz.views.training.own_runs import called, choose_uploaded, open_record, own_runs
 
 say = sentences_of("training.choice")
 
@@ -129,7 +129,7 @@ def choose_training(
     }  # what the widget keeps holds no record
     chosen = f"{KEY}{side}"
     if not side:
-        choose_dropped(chosen)
+        choose_uploaded(chosen)
     name = one_of(
         say("training_right") if side else "Training of",
         [*names, *own],

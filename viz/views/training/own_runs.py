@@ -9,13 +9,13 @@ import streamlit as st
 from model.system.fair_cache import FairCache
 from model.system.memory import enough_memory
 from model.system.settings import settings
-from model.trace.dropped import ENDING, dropped_name
+from model.trace.uploaded import ENDING, uploaded_name
 from model.training.training_file import RecordedTraining, read_training
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.state.engine import engine, visitor
-from viz.state.session import let_go
+from viz.state.session import free_upload
 
 say = sentences_of("training.own_runs")
 
@@ -39,7 +39,7 @@ class KeptRecords:
     def keep(self, file: BytesIO, size: int) -> str:
         """The name of a file's record, which is read now, in a turn of the queue. Raises ValueError as
         `load_training` and `Engine.turn`."""
-        name = dropped_name(file)
+        name = uploaded_name(file)
         with engine().turn(), enough_memory("this record"):
             record = read_training(file, size)
         with self._guard:
@@ -72,7 +72,7 @@ def called(name: str) -> str:
     return names[name] if not place else f"{names[name]} ({place + 1})"
 
 
-def choose_dropped(chosen: str) -> None:
+def choose_uploaded(chosen: str) -> None:
     """Chooses the record that has just been read, before its widget is drawn."""
     if name := st.session_state.pop(_READ, None):
         st.session_state[chosen] = name
@@ -105,7 +105,7 @@ def open_record(place: str) -> None:
         st.session_state[_OWN] = {**_own(), name: file.name}
         st.session_state[_READ] = name
     st.session_state[_TURN] = turn + 1  # the box is made anew, so that it does not keep the file
-    let_go(file)
+    free_upload(file)
     st.rerun()
 
 

@@ -18,7 +18,14 @@ from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.state.link import View
 from viz.state.look import Look
-from viz.state.session import arrived, change_view, current, kept_view, lend_view, open_view
+from viz.state.session import (
+    arrived,
+    change_view,
+    current,
+    kept_view,
+    open_view,
+    push_temporary_view,
+)
 
 say = sentences_of("translation.sentences")
 
@@ -156,7 +163,7 @@ def other_sentences(look: Look | None = None) -> None:
     the page shows that this stands in; where the box changes the sentence, the whole page is drawn anew."""
     view = current()
     if look is not None and (
-        view.model != look.request.model or look.model.kept(view.text) != look.request.text
+        view.model != look.request.model or look.model.truncate(view.text) != look.request.text
     ):
         st.rerun()
     with st.popover("Other sentences", icon=":material/translate:", key="encoder-sentences"):
@@ -203,7 +210,7 @@ def open_on_translator() -> None:
     """Opens the translator where the visitor's model has another shape. The visitor's own sentence and
     model are kept for the other pages."""
     if arrived() and not translated_here(current().model):
-        lend_view(translator_view(sentence_to_open()))
+        push_temporary_view(translator_view(sentence_to_open()))
 
 
 def sentence_to_open() -> str:

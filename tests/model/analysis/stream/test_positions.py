@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from model import Intervention, Model, Trace
 from model.analysis.stream.positions import (
     learned,
-    likeness,
     rotary,
-    rotary_likeness,
+    rotary_similarity,
+    similarity,
     sinusoidal,
 )
 from model.analysis.tokens.embeddings import reordered, same_tokens
@@ -67,11 +67,11 @@ def test_likeness_is_the_cosine_of_every_two_rows() -> None:
     table = torch.randn(9, 6)
     table[4] = 0
     expected = F.cosine_similarity(table[:, None], table[None], dim=-1)
-    np.testing.assert_allclose(likeness(table.numpy()), expected, atol=1e-6)
+    np.testing.assert_allclose(similarity(table.numpy()), expected, atol=1e-6)
 
 
 def test_the_likeness_of_sinusoids_depends_on_the_distance_alone() -> None:
-    found = likeness(sinusoidal(50, 32))
+    found = similarity(sinusoidal(50, 32))
     for distance in (0, 1, 7, 30):
         diagonal = np.diagonal(found, distance)
         np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-6)
@@ -89,12 +89,12 @@ def test_rotary_likeness_is_the_score_of_equal_pairs_turned() -> None:
         ]
         return torch.block_diag(*blocks) @ pair
 
-    found = rotary_likeness(angles)
+    found = rotary_similarity(angles)
     for query in (0, 3, 11):
         for key in (0, 5):
             expected = float(turned(query) @ turned(key)) / 4
             assert found[query, key] == pytest.approx(expected, abs=1e-6)
-    np.testing.assert_allclose(found, likeness(sinusoidal(12, 8)), atol=1e-6)
+    np.testing.assert_allclose(found, similarity(sinusoidal(12, 8)), atol=1e-6)
 
 
 def largest(model: Model, intervention: Intervention) -> float:

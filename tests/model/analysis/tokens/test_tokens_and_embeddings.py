@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from model import Model, Trace
 from model.analysis.tokens.embeddings import (
-    likeness,
     neighbours,
     one_hot_product,
     places_of,
     shared_tokens,
+    similarity,
 )
 from model.loading.bert import word_pieces
 from model.run.tokenizers import clean, gpt2, gpt2_tokens, pieces, spelled
@@ -113,7 +113,7 @@ def test_a_token_in_identical_sentences_is_alike_at_every_state(model: Model) ->
     text = sentence(model)
     one, other = model.trace(text), model.trace(text)
     place = next(place for place, token in enumerate(one.tokens) if not token.special)
-    found = likeness(one, other, (place, place))
+    found = similarity(one, other, (place, place))
     np.testing.assert_allclose(found.word, 1, atol=1e-6)
     assert len(found.word) == 1 + len(one.residual[one.source])
     assert (found.others < 0.999).all()
@@ -124,7 +124,7 @@ def test_a_token_starts_alike_and_becomes_unlike_in_another_sentence(model: Mode
     one, other = model.trace("the big cat saw a dog"), model.trace("a small dog sat on the cat")
     token = next(t for t in shared_tokens(one.tokens, other.tokens) if "cat" in t.text)
     places = places_of(one.tokens, token.id)[0], places_of(other.tokens, token.id)[0]
-    found = likeness(one, other, places)
+    found = similarity(one, other, places)
     assert found.word[0] == pytest.approx(1, abs=1e-6)
     assert found.word[-1] < found.word[0] - 1e-4
     left = torch.tensor(one.residual[one.source][-1][places[0]])
@@ -135,7 +135,7 @@ def test_a_token_starts_alike_and_becomes_unlike_in_another_sentence(model: Mode
 def test_in_a_gpt_a_common_beginning_stays_alike() -> None:
     model = loaded("stories")
     one, other = model.trace("Tom saw the cat"), model.trace("Tom saw the dog again")
-    np.testing.assert_allclose(likeness(one, other, (2, 2)).word, 1, atol=1e-5)
+    np.testing.assert_allclose(similarity(one, other, (2, 2)).word, 1, atol=1e-5)
 
 
 def test_shared_tokens_leave_out_what_the_tokenizer_added() -> None:
@@ -147,6 +147,6 @@ def test_shared_tokens_leave_out_what_the_tokenizer_added() -> None:
 
 def test_a_sentence_of_one_token_has_no_others_to_be_compared_with() -> None:
     model = loaded("gpt")
-    found = likeness(model.trace("cat"), model.trace("cat"), (0, 0))
+    found = similarity(model.trace("cat"), model.trace("cat"), (0, 0))
     assert found.others is None
     np.testing.assert_allclose(found.word, 1, atol=1e-6)

@@ -23,7 +23,7 @@ from model.analysis.tokens.prediction import Sampling
 from model.nn.key_value_cache import Eviction
 from model.profile.tables import ProfileScope
 from model.run.weights_hash import weights_hash
-from model.system.elsewhere import asked_function
+from model.system.remote import asked_function
 from model.trace.records import FeedForwardRecord
 
 

@@ -16,7 +16,7 @@ from model.serving.cluster.cluster_engine import ClusterEngine
 from model.serving.cluster.far_model import FarModel
 from model.serving.cluster.far_trace import FarTrace
 from model.serving.engine import Request
-from model.system.elsewhere import Elsewhere
+from model.system.remote import Remote
 from model.trace.blocks import of_query
 from tests.model.hub_models import loaded, saved
 from tests.model.serving.cluster.in_process import Here, engine_beside
@@ -189,7 +189,7 @@ def _ask(name: str, of: Asked) -> Any:
     called: Any = attrgetter(path)(importlib.import_module(module))
     called = called.fget if isinstance(called, property) else called
     given = arguments(name, of)
-    assert isinstance(of.model, FarModel) == any(map(_lies_elsewhere, given.values()))
+    assert isinstance(of.model, FarModel) == any(map(_is_remote, given.values()))
     answer = called(**given)
     if name.endswith("window_by_window"):
         return [one[:-1] for one in answer]  # the last are the seconds
@@ -203,6 +203,6 @@ def _or_refusal(call: Any) -> Any:
         return refusal
 
 
-def _lies_elsewhere(argument: Any) -> bool:
+def _is_remote(argument: Any) -> bool:
     first = argument[0] if isinstance(argument, tuple) and argument else argument
-    return isinstance(first, Elsewhere)
+    return isinstance(first, Remote)

@@ -12,7 +12,7 @@ from model.serving.cluster import far_trace
 from model.serving.cluster.host import ModelHost
 from model.serving.cluster.messages import READ, TRACE, Caller, read, written
 from model.serving.engine import Request
-from model.system.elsewhere import asked_function
+from model.system.remote import asked_function
 from tests.model.serving.cluster.in_process import LARGE
 from tests.model.tiny import loaded
 
@@ -67,7 +67,7 @@ def test_only_functions_that_are_marked_may_be_asked(subtests: pytest.Subtests) 
         "os:system",
         "builtins:eval",
         "model.loading.registry:load_model",
-        "model.system.elsewhere:asked",
+        "model.system.remote:asked",
         "model.serving.cluster.host:os.system",
         "model.nowhere:nothing",
         "model.run.model:Model.trace",

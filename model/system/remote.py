@@ -19,7 +19,7 @@ TURN = (
 )
 
 
-class Elsewhere:
+class Remote:
     """A model or a run in another process."""
 
     @property
@@ -40,7 +40,7 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def ask(*args: P.args, **named: P.kwargs) -> R:
-        there = next(filter(None, map(_elsewhere, (*args, *named.values()))), None)
+        there = next(filter(None, map(_remote, (*args, *named.values()))), None)
         if there is None:
             return function(*args, **named)
         given = signature.bind(*args, **named).arguments
@@ -72,8 +72,8 @@ def takes_turns(function: Callable[..., Any]) -> bool:
     return TURN in inspect.signature(function).parameters
 
 
-def _elsewhere(given: object) -> Elsewhere | None:
+def _remote(given: object) -> Remote | None:
     """What lies elsewhere of an argument: itself, or the first of several."""
     if isinstance(given, tuple) and given:
         given = given[0]
-    return given if isinstance(given, Elsewhere) else None
+    return given if isinstance(given, Remote) else None

@@ -29,7 +29,7 @@ class Account:
     then: float
 
 
-class Shares:
+class TimeQuota:
     """The accounts of all visitors. clock: seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -114,7 +114,7 @@ class PageRuns:
     """The turns of all visitors, and what goes on beside them and lets them go first."""
 
     def __init__(self, long: float = LONG) -> None:
-        self._line, self._long, self._shares = FairQueue(at_once=1), long, Shares()
+        self._line, self._long, self._quota = FairQueue(at_once=1), long, TimeQuota()
         self._wanted = 0  # runs that wait for their turn or have it
         self._changed = threading.Condition()
         self._own = _Own()
@@ -124,7 +124,7 @@ class PageRuns:
         """Holds the visitor's turn, for at most `long` seconds; the body may go on after that."""
         self._wait_for_share(visitor)
         self._want(1)
-        after = 0 if self._shares.knows(visitor) else ROUND
+        after = 0 if self._quota.knows(visitor) else ROUND
         turn = self._line.place(lambda place: None, visitor=visitor, however_long=True, after=after)
         try:
             turn.__enter__()
@@ -148,7 +148,7 @@ class PageRuns:
         finally:
             clock.cancel()
             end()
-            self._shares.charge(visitor, time.thread_time() - before)
+            self._quota.charge(visitor, time.thread_time() - before)
 
     def give_up(self) -> None:
         """The run of this thread goes on without its turn: it waits for something, and others are drawn
@@ -163,7 +163,7 @@ class PageRuns:
 
     def _wait_for_share(self, visitor: Hashable) -> None:
         until = time.monotonic() + LONGEST_WAIT
-        while seconds := self._shares.take(visitor, waited=time.monotonic() >= until):
+        while seconds := self._quota.take(visitor, waited=time.monotonic() >= until):
             time.sleep(min(seconds, max(until - time.monotonic(), 0.0)))
 
     def _want(self, more: int) -> None:

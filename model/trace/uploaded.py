@@ -12,7 +12,7 @@ FORGOTTEN = (
 )
 
 
-def dropped_name(file: BytesIO) -> str:
+def uploaded_name(file: BytesIO) -> str:
     """The name of a file's content: `trace:` and its SHA-256."""
     file.seek(0)
     name = _PREFIX + hashlib.file_digest(file, "sha256").hexdigest()
@@ -20,11 +20,11 @@ def dropped_name(file: BytesIO) -> str:
     return name
 
 
-def is_dropped(name: str) -> bool:
+def is_uploaded(name: str) -> bool:
     """Whether a name is that of a file that was dropped on a page."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_recording(name: str) -> bool:
     """Whether a name is that of a trace file."""
-    return is_dropped(name) or name.endswith(ENDING)
+    return is_uploaded(name) or name.endswith(ENDING)
