@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.training.alignment import reference_phrase, source_words, target_words
-from tests.pages.reading import numbers, own, press, said, tables, visit
+from tests.pages.reading import choose, control, numbers, own, press, said, tables, visit
 from tools.training.translate import words
 from viz.figures.bars import GivenWord
 from viz.shell.frame import IDEA

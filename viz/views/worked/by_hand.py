@@ -109,7 +109,7 @@ def stepped(example: Example, moved: Callable[[int], None] = lambda position: No
         beside=[
             *([plain(example.idea)] if step.comment else []),
             *reading,
-            partial(st.html, _given(example, step)),
+            *_given(example, step),
         ],
         below=[
             partial(_back_and_on, example.name, position, len(example.steps) - 1),
@@ -268,7 +268,7 @@ def _notes(example: Example, step: Step) -> None:
 _NAMED = re.compile(r"[A-Za-z]+(?:_[A-Za-z0-9])?")  # the letters of a formula
 
 
-def _given(example: Example, step: Step) -> str:
+def _given(example: Example, step: Step) -> list[Part]:
     """The matrices that a step's formula names and that are given, side by side."""
     named = _NAMED.findall(step.formula)
     tables = []
@@ -283,7 +283,8 @@ def _given(example: Example, step: Step) -> str:
         )
         top = f"<tr><td></td>{head}</tr>" if head else ""
         tables.append(f"<table><caption>{html.escape(item.label)}</caption>{top}{body}</table>")
-    return f'{PRINTED}<div class="printed given">{"".join(tables)}</div>' if tables else ""
+    shown = f'{PRINTED}<div class="printed given">{"".join(tables)}</div>'
+    return [partial(st.html, shown)] if tables else []
 
 
 def printed_table(step: Step) -> str:
