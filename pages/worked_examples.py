@@ -1,7 +1,7 @@
 """Worked examples: every example of the notes, step by step, with inputs to change; and code that fails."""
 
 from viz.shell import page
-from viz.shell.panel import Panel, PanelView, below_controls, refusals
+from viz.shell.panel import Panel, PanelView, refusals
 from viz.state.session import current
 from viz.views.worked.by_hand import ERRATA, STEPS, stepped
 from viz.views.worked.choice import adopt_link, choice, chosen, write_link
@@ -15,8 +15,7 @@ def step_by_step() -> Panel:
     choice()
     with refusals():
         example = with_own_numbers(chosen())
-    with below_controls():
-        return stepped(example, write_link)
+    return stepped(example, write_link)
 
 
 VIEWS: dict[str, PanelView] = {STEPS: step_by_step, "Code that fails": code_that_fails}

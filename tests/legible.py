@@ -38,7 +38,7 @@ WAYS = f"{MAIN} .st-key-ways [role=radio]"
 VIEWS = f"{MAIN} [class*=st-key-choose-show]"
 IDEA = "The idea, in words"
 SWITCHES = f"{MAIN} [data-testid=stButtonGroup]"
-STEP = "[class*=st-key-stepper-] input[aria-label=Step]"
+STEP = "[class*=st-key-step-] input[aria-label=Step]"
 PATIENCE = 20.0  # seconds until what is found counts
 MANY = 4  # choices of a kind, more than these, look alike: the longest and the last are enough
 STILL = """async () => {

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import load_model
 from model.training.alignment import reference_phrase, source_words, target_words
-from tests.pages.reading import numbers, own, press, said, tables, visit
+from tests.pages.reading import choose, control, numbers, own, press, said, tables, visit
 from tools.training.translate import words
 from viz.figures.bars import GivenWord
 from viz.shell.frame import IDEA
@@ -48,12 +48,12 @@ def test_the_french_comes_out_word_by_word() -> None:
     (listed,) = [table for table in tables(app) if "logit" in table]
     assert listed["token"][0] == "noir"
     assert listed["probability"][0] > 0.9
-    assert marked(press(app, "Back")) == "le chat"
-    for _ in range(3):
-        press(app, "Next")
+    choose(app, "Step", 2)
+    assert marked(app) == "le chat"
+    choose(app, "Step", 5)
     assert marked(app) == "le chat noir dort ."
-    assert marked(press(app, "Next")).endswith("end&gt;")
-    assert next(button for button in app.button if button.label == "Next").disabled
+    choose(app, "Step", control(app, "Step").max)
+    assert marked(app).endswith("end&gt;")
     assert "of its weight on “" in said(app)
     assert "the same logits" in said(app)
 

@@ -65,25 +65,21 @@ def one_listed(
     return place
 
 
-def one_step(key: str, last: int, go: Callable[[int], None], named: str) -> int:
-    """A step from 1 to the last: a slider, and buttons that go back and on by one.
+def one_step(key: str, last: int, take: Callable[[int], None] | None = None) -> int:
+    """A step from 1 to the last, by a slider that the arrow keys move too.
 
     Args:
         key: of the session state, which holds the step. The slider has a key of its own: a request may tell
             where it stood before the last step.
         last: the last step.
-        go: is told by how many steps a button goes on.
-        named: what the keys of the buttons begin with.
+        take: is told of the chosen step; by itself the session state holds it.
     """
     state = st.session_state
     step: int = min(state[key], last)
     state[key] = step
     if last > 1:
-        st.slider("Step", 1, last, **switch(f"{key}-slider", step, partial(state.__setitem__, key)))
-    st.button("Back", f"{named}-back", on_click=go, args=(-1,), disabled=step == 1)
-    st.button(
-        "Next", f"{named}-next", on_click=go, args=(1,), disabled=step == last, type="primary"
-    )
+        take = take or partial(state.__setitem__, key)
+        st.slider("Step", 1, last, **switch(f"{key}-slider", step, take))
     return step
 
 

@@ -507,9 +507,10 @@ def spread_bars(
         )
         first, last = float(low.min()), float(high.max())
         room = (last - first) or 1.0
-        ends = [first - 0.05 * room, last + 0.5 * room]  # on the right for its number
-        domain = [at * share, (at + 1) * share - 0.04]
-        look = {"domain": domain, "range": ends, "side": "top", "nticks": 4}
+        ends = [first - 0.05 * room, last + 0.95 * room]  # on the right for its number
+        domain = [at * share, (at + 1) * share - 0.02]
+        ticks = [0.0, float(f"{last:.0e}")] if last > 0 else [0.0]  # more would touch on a phone
+        look = {"domain": domain, "range": ends, "side": "top", "tickvals": ticks}
         axes[f"xaxis{number}"] = titled(title, **look, zeroline=True, fixedrange=True)
     reaches = [
         f"{title.replace('<br>', ' ')} {spread.reach.min():.2f} to {spread.reach.max():.2f}"

@@ -219,13 +219,13 @@ def look_up(
     )
     figure.add_trace(column)
     figure.update_layout(
-        xaxis={"domain": [0.12, 1.0], "range": [-0.5, 1.03 * width]},
-        xaxis2=BARE | {"domain": [0.0, 0.06], "range": [0, 1], "showticklabels": False},
+        xaxis={"domain": [0.18, 1.0], "range": [-0.5, 1.03 * width]},
+        xaxis2=BARE | {"domain": [0.0, 0.11], "range": [0, 1], "showticklabels": False},
         yaxis={"anchor": "x2"},
     )
     paper = {"xref": "paper", "yref": "paper"}
-    figure.add_annotation(note("one-hot", 0.06, 1, xanchor="right", yanchor="bottom", **paper))
-    figure.add_annotation(note("×", 0.09, 0.5, xanchor="center", font={"size": 18}, **paper))
+    figure.add_annotation(note("one-hot", 0.12, 1, xanchor="right", yanchor="bottom", **paper))
+    figure.add_annotation(note("×", 0.16, 0.5, xanchor="center", font={"size": 18}, **paper))
     return figure
 
 

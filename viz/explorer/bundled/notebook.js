@@ -29,6 +29,9 @@ page_code_weights = "{$file} (the page Code: weights)"
 needs_pytorch = "It needs PyTorch and {$map}."
 code_stage_2 = "There is no code for this stage here."
 
+[colour_end]
+numbers_lie_beyond = "{$some} of {$all} numbers lie beyond"
+
 [header]
 tokens_row_shown = "Tokens: the row that is shown"
 sink_weight_goes = "The sink: weight that goes to no token"
@@ -47,9 +50,6 @@ loss = "The loss {$old} from {$first} to "
 
 [more]
 save_table_code = "Save, table, code, check"
-
-[colour_end]
-numbers_lie_beyond = "{$some} of {$all} numbers lie beyond"
 
 [panel]
 q_compared_every = "q, which is compared with every key: the scores."

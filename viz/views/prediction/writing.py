@@ -257,11 +257,7 @@ def choose_step(look: Look, text: Writing, first: int) -> int:
     known = look.request, text.ids
     if st.session_state.get(given) != known or _STEP not in st.session_state:
         st.session_state.update({given: known, _STEP: first})
-    return one_step(_STEP, last, _go, _STEP) if last > 1 else 1
-
-
-def _go(by: int) -> None:
-    st.session_state[_STEP] += by
+    return one_step(_STEP, last) if last > 1 else 1
 
 
 def request_after(look: Look, ids: tuple[int, ...]) -> Request:

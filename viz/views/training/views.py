@@ -90,15 +90,14 @@ ROLES = {
 def watch() -> Panel:
     """The head at every checkpoint, in the player."""
     chosen = choose_training()
-    offer_training()
     if chosen is None:
-        return Panel("training-watch")
+        return Panel("training-watch", below=[offer_training])
     every = [] if chosen.record is None else [_every_head(chosen, chosen.record)]
     return Panel(
         "training-watch",
         look_for=_look_for(chosen),
         picture=partial(player, player_message(chosen), mount="training-player"),
-        below=[*every, *unread(chosen.traces), formulas(chosen)],
+        below=[offer_training, *every, *unread(chosen.traces), formulas(chosen)],
         check=check_of(chosen),
     )
 

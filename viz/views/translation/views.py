@@ -182,7 +182,7 @@ def _step(look: Look, timed: bool) -> Panel:
     end = int(trace.prediction.after(-1).argmax())
     whole = (*(token.id for token in trace.target_tokens[1:]), end)
     _move_on(len(whole), timed=timed)
-    step = _scrubber(len(whole))
+    step = st.session_state[_STEP] = min(st.session_state[_STEP], len(whole))
     attention, head = trace.find(current().place), current().head
     ids, weights = whole[:step], attention.weights(head)[:step]
     named = [token_label(word) for word in source_words(trace)]
@@ -210,6 +210,7 @@ def _step(look: Look, timed: bool) -> Panel:
             Formula(GREEDY),
         ],
         below=[
+            partial(_scrubber, len(whole)),
             plain(say("write_head_puts", new=new, share=share, most_named=named[most])),
             say_origin,
         ],
@@ -218,12 +219,12 @@ def _step(look: Look, timed: bool) -> Panel:
     )
 
 
-def _scrubber(last: int) -> int:
-    """Leads through the words of the translation, or plays them; the step that is shown."""
-    step = one_step(_STEP, last, _go, "encoder")
-    name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
-    st.button(name, "encoder-play", on_click=_play, disabled=last == 1)
-    return step
+def _scrubber(last: int) -> None:
+    """Below the picture: plays the words of the translation, or leads through them."""
+    with st.container(horizontal=True, vertical_alignment="center", key="encoder-scrubber"):
+        name = "Stop" if st.session_state.get(_PLAYING) else "▶ Play"
+        st.button(name, "encoder-play", on_click=_play, disabled=last == 1)
+        one_step(_STEP, last, _go)
 
 
 def _move_on(last: int, *, timed: bool) -> None:
@@ -239,9 +240,8 @@ def _move_on(last: int, *, timed: bool) -> None:
         st.rerun()
 
 
-def _go(by: int) -> None:
-    st.session_state[_PLAYING] = False
-    st.session_state[_STEP] += by
+def _go(step: int) -> None:
+    st.session_state.update({_PLAYING: False, _STEP: step})
 
 
 def _play() -> None:

@@ -2,6 +2,7 @@
 print."""
 
 import html
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TypeVar
@@ -9,7 +10,6 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.snippets import STYLES, Style
 from model.worked import Erratum, errata, examples
@@ -37,6 +37,7 @@ AS_FORMULA, AS_CODE = "Formula", "Code"
 PLACES, READING, STYLE = "worked-steps", "worked-reading", "worked-style"
 PRINTED = f"""<style>
 .printed {{ overflow-x: auto; padding: 0 0.2rem 0.3rem; }}
+.given {{ display: flex; flex-wrap: wrap; gap: 1rem 2rem; }}
 .printed table {{ border-collapse: collapse; font-size: 13px; }}
 .printed caption {{ text-align: left; white-space: nowrap; opacity: 0.75; padding-bottom: 0.25rem; }}
 .printed th, .printed td {{ padding: 0.15rem 0.55rem; text-align: right; font-family: monospace; }}
@@ -72,24 +73,18 @@ def by_hand(*names: str) -> None:
 @st.fragment
 def work_through(example: Example) -> None:
     """One step at a time: its result beside the idea and the formula, and below it what the notes print."""
-    draw_panel(stepped(example))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        panel = stepped(example)
+    draw_panel(panel)
 
 
 def stepped(example: Example, moved: Callable[[int], None] = lambda position: None) -> Panel:
-    """A row with the steps of an example, and the choice of formula or code; then what the open step shows.
+    """The steps of an example, and the choice of formula or code; then what the open step shows.
 
     moved: is told the number of the open step, counted from 0.
     """
-    row = st.container(
-        horizontal=True, vertical_alignment="bottom", gap="small", key=f"stepper-{example.name}"
-    )
-    with row:
-        position = _choose_step(example)
+    position = _choose_step(example)
     moved(position)
-    return _panel(example, position, row)
-
-
-def _panel(example: Example, position: int, row: DeltaGenerator) -> Panel:
     step, key = example.steps[position], f"{example.name}-{position}"
     reading: list[Part] = [
         Formula(step.formula),
@@ -97,8 +92,7 @@ def _panel(example: Example, position: int, row: DeltaGenerator) -> Panel:
     ]
     if any(example.code):
         kinds = (AS_FORMULA, AS_CODE)
-        with row:
-            chosen = _remembered("Formula or code", kinds, READING, f"reading-{example.name}")
+        chosen = _remembered("Formula or code", kinds, READING, f"reading-{example.name}")
         if chosen == AS_CODE:
             reading = [partial(_code, example, position)]
     values = np.atleast_2d(step.result)
@@ -112,8 +106,15 @@ def _panel(example: Example, position: int, row: DeltaGenerator) -> Panel:
         look_for=plain(step.comment or example.idea),
         picture=partial(_result, step, key),
         saved=None if step.result.ndim == 0 else partial(worked_step, step),
-        beside=[*([plain(example.idea)] if step.comment else []), *reading],
-        below=[partial(_notes, example, step)],
+        beside=[
+            *([plain(example.idea)] if step.comment else []),
+            *reading,
+            *_given(example, step),
+        ],
+        below=[
+            partial(_back_and_on, example.name, position, len(example.steps) - 1),
+            partial(_notes, example, step),
+        ],
         table=Table(frame),
     )
 
@@ -130,7 +131,7 @@ def _places() -> dict[str, int]:
 
 
 def _choose_step(example: Example) -> int:
-    """The steps by number and name, and the buttons back and next; returns the open step."""
+    """The steps by number and name; returns the open step."""
     name, last = example.name, len(example.steps) - 1
     open_step(name, _places().get(name, 0))
     position, key = _places()[name], f"step-{name}"
@@ -141,23 +142,27 @@ def _choose_step(example: Example) -> int:
         format_func=lambda at: f"{at + 1} of {last + 1}: {example.steps[at].title}",
         key=key,
         label_visibility="collapsed",
-        width=320,
+        width=240,
         on_change=lambda: open_step(name, st.session_state[key]),
     )
-    st.button(
-        "← Back",
-        key=f"back-{name}",
-        disabled=position == 0,
-        on_click=lambda: open_step(name, position - 1),
-    )
-    st.button(
-        "Next →",
-        key=f"next-{name}",
-        type="primary",
-        disabled=position == last,
-        on_click=lambda: open_step(name, position + 1),
-    )
     return position
+
+
+def _back_and_on(name: str, position: int, last: int) -> None:
+    """Below the picture: to the step before and to the next one."""
+    with st.container(horizontal=True, gap="small"):
+        for label, key, to, kind in (
+            ("← Back", "back", position - 1, "secondary"),
+            ("Next →", "next", position + 1, "primary"),
+        ):
+            st.button(
+                label,
+                key=f"{key}-{name}",
+                type=kind,
+                disabled=not 0 <= to <= last,
+                on_click=open_step,
+                args=(name, to),
+            )
 
 
 def _remembered(
@@ -258,6 +263,28 @@ def _notes(example: Example, step: Step) -> None:
     about = say("errata_notes", found=found) if found else say("notes")
     link = html_link(WORKED_PAGE, about, {SHOW: ERRATA, "example": example.name})
     st.html(f'<p class="onward">{link}</p>')
+
+
+_NAMED = re.compile(r"[A-Za-z]+(?:_[A-Za-z0-9])?")  # the letters of a formula
+
+
+def _given(example: Example, step: Step) -> list[Part]:
+    """The matrices that a step's formula names and that are given, side by side."""
+    named = _NAMED.findall(step.formula)
+    tables = []
+    for item in example.inputs:
+        if item.value.ndim != 2 or item.symbol not in named:
+            continue
+        head = "".join(f"<th>{html.escape(one)}</th>" for one in item.columns or ())
+        sides = labels(item.rows, len(item.value))
+        body = "".join(
+            f"<tr><th>{html.escape(side)}</th>{''.join(f'<td>{one}</td>' for one in row)}</tr>"
+            for side, row in zip(sides, numbers(item.value), strict=True)
+        )
+        top = f"<tr><td></td>{head}</tr>" if head else ""
+        tables.append(f"<table><caption>{html.escape(item.label)}</caption>{top}{body}</table>")
+    shown = f'{PRINTED}<div class="printed given">{"".join(tables)}</div>'
+    return [partial(st.html, shown)] if tables else []
 
 
 def printed_table(step: Step) -> str:

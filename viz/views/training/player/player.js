@@ -137,7 +137,8 @@ class Player {
     this.at = Math.min(Math.max(at, 0), this.data.steps.length - 1);
     chosen.set(this.data.key, this.step);
     this.draw();
-    this.parts.unseen.textContent = [this.parts.step.textContent, ...this.measured()].join(", ");
+    const step = `step ${this.step} of ${this.data.lastStep}`;
+    this.parts.unseen.textContent = [step, ...this.measured()].join(", ");
   }
 
   /** Shows what the reader has chosen; the other player of two goes to the step that is nearest. */
@@ -170,7 +171,7 @@ class Player {
     parts.slider.value = this.at;
     parts.slider.style.setProperty("--done", this.at / Math.max(this.data.steps.length - 1, 1));
     parts.slider.setAttribute("aria-valuetext", `step ${this.step}`);
-    parts.step.textContent = `step ${this.step} of ${data.lastStep}`;
+    parts.step.textContent = `checkpoint ${this.at + 1} of ${data.steps.length}`;
     parts.title.textContent = `${data.title} at step ${this.step}`;
     this.drawMap();
     this.drawCell();
