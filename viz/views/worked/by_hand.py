@@ -151,14 +151,14 @@ def _choose_step(example: Example) -> int:
 def _back_and_on(name: str, position: int, last: int) -> None:
     """Below the picture: to the step before and to the next one."""
     with st.container(horizontal=True, gap="small"):
-        for label, key, to, kind in (
-            ("← Back", "back", position - 1, "secondary"),
-            ("Next →", "next", position + 1, "primary"),
+        for label, key, to in (
+            ("← Back", "back", position - 1),
+            ("Next →", "next", position + 1),
         ):
             st.button(
                 label,
                 key=f"{key}-{name}",
-                type=kind,
+                type="primary" if to > position else "secondary",
                 disabled=not 0 <= to <= last,
                 on_click=open_step,
                 args=(name, to),
