@@ -592,7 +592,7 @@ def _written_attention(attention: Attention) -> Written:
 def _written_intervention(intervention: Intervention) -> Written:
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in vars(intervention).items()
+        for name, value in asdict(intervention).items()
     } | {"fill": str(intervention.fill), "patch": _written_patch(intervention.patch)}
 
 

@@ -5,6 +5,7 @@ Ray reads its own messages by pickle, so whoever reaches a cluster runs any code
 strangers out. What a visitor types is only ever a string within a request.
 """
 
+import copyreg
 import io
 import pickle
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from model.serving.engine import Event
+from model.system.remote import Remote
+from model.trace.trace import DeferredArrays, Logits, Vocabulary
 
 DESCRIBE, TRACE, READ = "describe", "trace", "read"  # questions beside the functions of `elsewhere`
 TOKENIZER = "tokenizer"
@@ -82,6 +85,10 @@ class _Writer(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, ValueError):  # its class may be made from other words than its sentence
             return _refusal, (type(obj), str(obj), vars(obj))
+        if isinstance(
+            obj, Remote | DeferredArrays | Logits | Vocabulary
+        ):  # a pickle would read them
+            return copyreg.__newobj__, (type(obj),), vars(obj)  # type: ignore[attr-defined]
         if isinstance(obj, np.ndarray) and not obj.flags.forc:
             return np.ascontiguousarray(obj).__reduce_ex__(5)
         return NotImplemented
