@@ -13,7 +13,7 @@ from model.analysis.padded_batch import batched_pass, padded
 from model.analysis.stream.steering import Steering
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.recorder import Recorder
-from model.run.inputs import Ids
+from model.run.inputs import TokenIds
 from model.run.model import Model, trace_of_pass
 from model.run.protocols import check_intervention, check_length
 from model.run.tokenizers import clean
@@ -33,7 +33,7 @@ Record = Literal["attention", "full"]
 
 def trace_all(
     model: Model,
-    texts: Iterable[str | Ids],
+    texts: Iterable[str | TokenIds],
     *,
     intervention: PassChange = UNCHANGED,
     batch: int | None = None,
@@ -73,7 +73,7 @@ def trace_all(
 
 def traces(
     model: Model,
-    texts: Iterable[str | Ids],
+    texts: Iterable[str | TokenIds],
     change: PassChange,
     batch: int | None = None,
     record: Record = "attention",
@@ -126,12 +126,12 @@ def _may_be_padded(model: Model, change: PassChange) -> bool:
 @dataclass(frozen=True)
 class _ReadText:
     number: int
-    text: str | Ids
+    text: str | TokenIds
     tokens: tuple[Token, ...]
 
 
 def _one_by_one(
-    model: Model, texts: Iterable[str | Ids], intervention: Intervention, record: Record
+    model: Model, texts: Iterable[str | TokenIds], intervention: Intervention, record: Record
 ) -> Iterator[Trace]:
     for number, text in enumerate(texts):
         try:
@@ -146,7 +146,11 @@ def _note(number: int, text: object) -> str:
 
 
 def _together(
-    model: Model, texts: Iterable[str | Ids], change: PassChange, batch: int | None, record: Record
+    model: Model,
+    texts: Iterable[str | TokenIds],
+    change: PassChange,
+    batch: int | None,
+    record: Record,
 ) -> Iterator[Trace]:
     passes = _Batches(model, change, record)
     logits = 0 if model.config.shape == "encoder" else model.config.d_vocab
@@ -162,7 +166,7 @@ def _together(
         yield from passes.traces(waiting)
 
 
-def _read(model: Model, texts: Iterable[str | Ids], change: PassChange) -> Iterator[_ReadText]:
+def _read(model: Model, texts: Iterable[str | TokenIds], change: PassChange) -> Iterator[_ReadText]:
     """The texts as tokens. Raises ValueError as `Model.trace` does."""
     model.require_run()
     for number, text in enumerate(texts):

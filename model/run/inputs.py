@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-Ids = Sequence[int]  # of tokens; an array or a tensor of one axis as well, or of one row
+TokenIds = Sequence[int]  # of tokens; an array or a tensor of one axis as well, or of one row
 
 
 def ids_given(text: object, vocabulary: int, name: str) -> list[int] | None:

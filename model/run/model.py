@@ -15,7 +15,7 @@ from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Site, Through, cache_hook, patch_hook, unchanged
 from model.nn.places import place_of
 from model.nn.recorder import Recorder, recording
-from model.run.inputs import Ids, ids_given, is_several
+from model.run.inputs import TokenIds, ids_given, is_several
 from model.run.protocols import (
     AttentionLayer,
     Runnable,
@@ -217,7 +217,7 @@ class Model:
         """(vocabulary, d_model): the token table, one row a token."""
         return numbers_of(self.module.embedding.tokens.weight)
 
-    def tokens(self, text: str | Ids) -> tuple[Token, ...]:
+    def tokens(self, text: str | TokenIds) -> tuple[Token, ...]:
         """The tokens of a text as they are fed; of ids exactly these. Raises ValueError for blank text, for
         what is no text, and for ids that no token has."""
         if (ids := ids_given(text, self.config.d_vocab, self.name)) is not None:
@@ -238,7 +238,7 @@ class Model:
     @overload
     def trace(
         self,
-        text: str | Ids,
+        text: str | TokenIds,
         target: str | None = None,
         intervention: Intervention = UNCHANGED,
         *,

@@ -13,7 +13,7 @@ import torch
 from model.nn.config import ProvenPart, Reasons, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.places import Place
-from model.run.inputs import Ids
+from model.run.inputs import TokenIds
 from model.run.model import Model
 from model.trace.arrays import Array
 from model.trace.records import Token
@@ -55,7 +55,7 @@ class RecordedModel(Model):
     def require_run(self) -> None:
         raise NoWeightsError("change the run or to make another one")
 
-    def tokens(self, text: str | Ids) -> tuple[Token, ...]:
+    def tokens(self, text: str | TokenIds) -> tuple[Token, ...]:
         """The recorded tokens. Raises NoWeightsError for any other text."""
         return self.tokenizer.tokens(cast(str, text))
 

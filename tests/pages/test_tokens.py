@@ -92,7 +92,7 @@ def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> 
 
 def own_tokens(app: AppTest) -> str:
     """What stands in the framed boxes of a chat."""
-    found = re.findall(r'<li class="named"[^>]*><b>(.*?)</b>', strip(app))
+    found = re.findall(r'<li class="named\b[^>]*><b>(.*?)</b>', strip(app))
     return "".join(found).replace("␣", " ").replace("·", " ")
 
 
@@ -111,7 +111,7 @@ def test_tokens_that_the_sentence_tells_of_are_framed(subtests: pytest.Subtests)
     ]:
         with subtests.test(text=text):
             app = opened("tokens", "Tokens", model="house-gpt", text=text)
-            framed = re.findall(r'<li class="named"[^>]*><b>(.*?)</b><span>(\d+)', strip(app))
+            framed = re.findall(r'<li class="named\b[^>]*><b>(.*?)</b><span>(\d+)', strip(app))
             assert [label for label, _ in framed] == told
             if "🦊" not in text:
                 assert all(id_ in said(app) for _, id_ in framed)

@@ -242,10 +242,9 @@ def token_strip(
 
 
 def _look(piece: Piece, place: int, named: Collection[int], chosen: Collection[int]) -> str:
-    """The class of a chip in tokens.css."""
-    if place in chosen:
-        return "chosen"
-    return "added" if piece.token.special else "named" if place in named else ""
+    """The classes of a chip in tokens.css."""
+    looks = {"added": piece.token.special, "named": place in named, "chosen": place in chosen}
+    return " ".join(name for name, holds in looks.items() if holds)
 
 
 def _table(cuts: Mapping[str, Sequence[Piece]]) -> Table:
