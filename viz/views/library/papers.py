@@ -233,18 +233,24 @@ def _cards(name: str) -> None:
 
 
 def _overview(answers: Mapping[str, PaperResult]) -> str:
-    """HTML: each claim as one square, filled where it holds, crossed out where it does not. A click leads to
-    its card."""
+    """HTML: each claim as one square with the sign of its verdict, empty where it has none yet, and how many
+    there are of each. A click leads to its card."""
     squares = []
     for claim in claims().values():
         result = answers.get(claim.name)
-        verdict = NOT_ASKED if result is None else result.verdict
-        kind, sign = _SIGNS[verdict]
-        said = html.escape(f"{claim.title}: {verdict}", quote=True)
+        kind, sign = ("", "") if result is None else _SIGNS[result.verdict]
+        said = claim.title + (f": {result.verdict}" if result else "")
+        words = html.escape(said, quote=True)
         squares.append(
-            f'<a class="{kind}" href="#paper-{claim.name}" aria-label="{said}" title="{said}">{sign}</a>'
+            f'<a class="{kind}" href="#paper-{claim.name}" aria-label="{words}" title="{words}">{sign}</a>'
         )
-    return f'<nav class="verdicts" aria-label="Claims">{"".join(squares)}</nav>'
+    counts = Counter(one.verdict for one in answers.values())
+    key = "".join(
+        f"<span>{sign} {counts[verdict]} {verdict}</span>"
+        for verdict, (_, sign) in _SIGNS.items()
+        if counts[verdict]
+    )
+    return f'<nav class="verdicts" aria-label="Claims">{"".join(squares)}<p>{key}</p></nav>'
 
 
 def _card(name: str, claim: PaperClaim, answers: Mapping[str, PaperResult]) -> str:
