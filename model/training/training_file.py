@@ -23,13 +23,14 @@ from model.trace import array_file
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import (
     Few,
+    FileArray,
     Heads,
     LayerNumber,
     PlaceName,
     ShortText,
     StrictEntry,
-    TokenEntry,
     Wanted,
+    WrittenToken,
     validated,
 )
 from model.trace.records import Attention, Token, largest
@@ -274,8 +275,8 @@ class LayerEntry(StrictEntry):
 
 class ProbeEntry(StrictEntry):
     text: str
-    tokens: Annotated[tuple[TokenEntry, ...], Field(min_length=1, max_length=READ_AT_MOST)]
-    target_tokens: Annotated[tuple[TokenEntry, ...], Field(max_length=READ_AT_MOST)] = ()
+    tokens: Annotated[tuple[WrittenToken, ...], Field(min_length=1, max_length=READ_AT_MOST)]
+    target_tokens: Annotated[tuple[WrittenToken, ...], Field(max_length=READ_AT_MOST)] = ()
     layers: Annotated[tuple[LayerEntry, ...], Field(min_length=1), Few]
 
 
@@ -380,31 +381,34 @@ def _described(text: str) -> TrainingDescription:
     return said
 
 
+_ARRAYS = {
+    "steps": FileArray("steps", "counts", "I64"),
+    "kept": FileArray("kept", "counts", "I64"),
+    "checks": FileArray("steps"),
+}
+_LOSSES = {"steps": FileArray("losses", "counts", "I64"), "values": FileArray("losses")}
+_OF_LAYER = {
+    "weights": FileArray("kept heads queries keys"),
+    "numbers": FileArray("steps heads statistics", required=False),
+    "mask": FileArray("heads? queries keys", "any", "BOOL", required=False),
+}
+
+
 def _fitted(said: TrainingDescription, wanted: Wanted) -> Wanted:
     """The arrays of a description. Raises ValueError, in a clause, where those of a file are others."""
-    wanted.take("steps", "I64", "steps", numbers="counts")
-    wanted.take("kept", "I64", "kept steps", numbers="counts")
-    wanted.take("checks", "F32", "steps")
-    if wanted.shape("steps")[0] > MOST_STEPS:
-        raise ValueError(f"it has more than {MOST_STEPS:,} steps")
-    if wanted.has("loss/steps"):
-        wanted.take("loss/steps", "I64", "losses", numbers="counts")
-        wanted.take("loss/values", "F32", "losses")
-        if wanted.shape("loss/steps")[0] > MOST_STEPS:
-            raise ValueError(f"it has more than {MOST_STEPS:,} losses")
+    wanted.take("", _ARRAYS)
+    wanted.take("loss/", _LOSSES if wanted.has("loss/steps") else {})
+    for name in ("steps", "loss/steps"):
+        if wanted.has(name) and wanted.shape(name)[0] > MOST_STEPS:
+            raise ValueError(f"its {name} are more than {MOST_STEPS:,}")
+    sizes = {name: wanted.shape(name)[0] for name in ("steps", "kept")}
     for number, probe in enumerate(said.probes):
         for entry in probe.layers:
-            at = f"probes/{number}/{entry.name}"
-            queries, keys = f"queries of {at}", f"keys of {at}"
-            wanted.take(f"{at}/weights", "F32", "kept steps", entry.heads, queries, keys)
-            if math.prod(wanted.shape(f"{at}/weights")[2:]) > READ_AT_MOST**2:
+            at = f"probes/{number}/{entry.name}/"
+            sizes |= {"heads": entry.heads, "statistics": len(entry.statistics)}
+            wanted.take(at, _OF_LAYER, **sizes)
+            if math.prod(wanted.shape(f"{at}weights")[2:]) > READ_AT_MOST**2:
                 raise ValueError(f"{entry.name} reads more than {READ_AT_MOST} tokens")
-            if entry.statistics:
-                count = len(entry.statistics)
-                wanted.take(f"{at}/numbers", "F32", "steps", entry.heads, count)
-            if wanted.has(mask := f"{at}/mask"):
-                each = () if len(wanted.shape(mask)) == 2 else (entry.heads,)
-                wanted.take(mask, "BOOL", *each, queries, keys, numbers="any")
     wanted.refuse_others()
     return wanted
 
@@ -422,8 +426,8 @@ def _recorded(said: TrainingDescription, arrays: Mapping[str, NDArray[Any]]) -> 
     probes = tuple(
         RecordedProbe(
             entry.text,
-            tuple(token.read() for token in entry.tokens),
-            tuple(token.read() for token in entry.target_tokens),
+            entry.tokens,
+            entry.target_tokens,
             tuple(
                 _layer(layer, len(steps), f"probes/{number}/{layer.name}", arrays)
                 for layer in entry.layers
@@ -445,7 +449,6 @@ def _layer(
     weights = arrays[f"{at}/weights"]
     if weights.min() < 0 or weights.sum(-1).max() > 1 + SLACK:
         raise ValueError(f"the rows of {entry.name} are no weights")
-    numbers = arrays.get(f"{at}/numbers")
-    if numbers is None:
-        numbers = read_only(np.zeros((steps, entry.heads, 0), np.float32))
+    none = read_only(np.zeros((steps, entry.heads, 0), np.float32))
+    numbers = arrays[f"{at}/numbers"] if entry.statistics else none
     return ProbeLayer(entry.place, arrays.get(f"{at}/mask"), entry.statistics, numbers, weights)

@@ -70,6 +70,12 @@ WRONG_WORDS: dict[str, Change] = {
     "a norm of no part": lambda found: found["norms"][0].update(name="../x"),
     "a norm fewer": lambda found: found["norms"].pop(),
     "an intervention out of range": lambda found: found["intervention"].update(dropout=2.0),
+    "a position beyond any text": lambda found: found["intervention"].update(hidden=[2**40]),
+    "a head beyond any model": lambda found: found["intervention"].update(
+        ablated=[["decoder.0.self", 2**40]]
+    ),
+    "a name without an end": lambda found: found["intervention"].update(only=["a" * 61]),
+    "a seed that is none": lambda found: found["intervention"].update(seed=-1),
     "an intervention of another kind": lambda found: found["intervention"].update(hidden=["a"]),
 }
 
