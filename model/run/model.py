@@ -40,7 +40,7 @@ from model.trace.collect import (
     recorded_logits,
     trace_of,
 )
-from model.trace.promised import Room
+from model.trace.lazy import Room
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace, Vocabulary
 from model.trace.unproven import require
@@ -589,5 +589,5 @@ def trace_of_pass(
         vocabulary=None if prediction is None else model._vocabulary(prediction.vocabulary),
         precision=model.precision,
     )
-    model._on_device.add(arrays.promises, settings().trace_bytes)
+    model._on_device.add(arrays.on_device, settings().trace_bytes)
     return trace
