@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.system import deadline
-from model.system.deadline import PassTooLongError
-from model.system.files import ZIP_DAMAGED, bounded, bytes_text, opened, whole_file
+from model.system.files import bounded, bytes_text, opened, whole_file
+from model.system.foreign import refusing
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.trace import array_file
 from model.trace.array_file import LONGEST_NAME, MOST_ARRAYS, MOST_AXES
@@ -62,12 +62,8 @@ def arrays_in(name: str, file: BinaryIO, size: int) -> GivenArrays:
         )
     if ending not in readers:
         raise ValueError(f"{name} ends with none of {', '.join(ENDINGS)}: it cannot be read.")
-    try:
+    with refusing(f"{name} holds no readable arrays:"):
         arrays = readers[ending](file, size)
-    except PassTooLongError:
-        raise
-    except (*ZIP_DAMAGED, ValueError, OSError) as error:
-        raise ValueError(f"{name} holds no readable arrays: {_clause(error)}.") from error
     if not arrays:
         raise ValueError(f"{name} holds no arrays.")
     return arrays
@@ -97,12 +93,6 @@ def check_becomes(numbers: int) -> None:
             f"its numbers take {bytes_text(_SINGLE * numbers)} of memory, and at most "
             f"{bytes_text(bound())} are read ({SETTING_OF_TRACES})"
         )
-
-
-def _clause(error: BaseException) -> str:
-    """The first line of an error of a library, as a clause."""
-    said = "".join(letter for letter in str(error) if letter.isprintable() or letter == "\n")
-    return said.strip().partition("\n")[0][:200].rstrip(".") or type(error).__name__
 
 
 def _safetensors(file: BinaryIO, size: int) -> GivenArrays:

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from model.profile.battery.asking import COLUMNS, LOOKS
 from model.profile.examples import ROW
 from model.profile.sums import fields
+from model.system.foreign import validated
 
 FORMAT, VERSION = "attention-visualizer profile", 5
 HASHED = 5  # the first version whose heads.parquet has a hash of itself
@@ -90,12 +91,7 @@ class HeadsMetadata(BaseModel):
 
 def said_in(metadata: bytes) -> HeadsMetadata:
     """Raises ValueError for anything but the metadata of a profile, and for windows that cannot be."""
-    try:
-        said = HeadsMetadata.model_validate_json(metadata)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"its {where or 'metadata'}: {first['msg']}") from None
+    said = validated(HeadsMetadata, metadata)
     if said.heads is None and said.version >= HASHED:
         raise ValueError("its heads have no hash")
     ends = [0, *(number for one in said.done for number in one)]

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.system import deadline
-from model.system.files import bytes_text, strict_json
+from model.system.files import bytes_text
+from model.system.foreign import strict_json
 
 KINDS: Mapping[str, np.dtype[Any]] = {
     name: np.dtype(written)
@@ -94,7 +95,7 @@ def read_header(file: BinaryIO, size: int, key: str = "") -> Header:
     length = int.from_bytes(file.read(_PREFIX), "little")
     if not 2 <= length <= min(MOST_HEADER, size - _PREFIX):
         raise ValueError("its header is longer than the file, or than a header may be")
-    header = strict_json(_decoded(file.read(length)))
+    header = strict_json(file.read(length).decode())
     if not isinstance(header, dict) or len(header) > MOST_ARRAYS:
         raise ValueError("its header is no list of arrays")
     metadata = header.pop("__metadata__", None)
@@ -129,13 +130,6 @@ def read_array(file: BinaryIO, header: Header, name: str) -> NDArray[Any]:
         array = (array.astype(np.uint32) << 16).view(np.float32)
     array.flags.writeable = False
     return array
-
-
-def _decoded(raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError("its header is not UTF-8") from error
 
 
 def _stored(name: str, entry: Any) -> Stored:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from model.nn.config import AS_IN_GPT2, Projection, ProvenPart, Stack, TransformerConfig
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
@@ -19,7 +19,8 @@ from model.nn.norms import NormKind
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.nn.stages import SCORE_STAGES, STAGES
-from model.system.files import strict_json, whole_file
+from model.system.files import whole_file
+from model.system.foreign import strict_json, validated
 from model.system.settings import settings
 from model.system.version import PRODUCT
 from model.trace import array_file
@@ -46,9 +47,6 @@ class StrictEntry(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, allow_inf_nan=False, val_json_bytes="hex"
     )
-
-
-Entry = TypeVar("Entry", bound=StrictEntry)
 
 
 def _bounded_token(token: Token) -> Token:
@@ -161,20 +159,10 @@ class Description(StrictEntry):
 
 def described(text: str) -> Description:
     """The description that a JSON text holds. Raises ValueError, in a clause, for anything else."""
+    strict_json(text)
     found = validated(Description, text)
     _check(found)
     return found
-
-
-def validated(entry: type[Entry], text: str) -> Entry:
-    """The entry that a JSON text holds. Raises ValueError, in a clause, for anything else."""
-    strict_json(text)
-    try:
-        return entry.model_validate_json(text)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, wrong["loc"]))[:100]
-        raise ValueError(f"what it says of “{where}” is not so: {wrong['msg']}") from error
 
 
 def _check(found: Description) -> None:

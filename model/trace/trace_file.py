@@ -7,8 +7,8 @@ from typing import Any, BinaryIO
 from numpy.typing import NDArray
 
 from model.nn.stages import STAGES
-from model.system.deadline import PassTooLongError
 from model.system.files import bounded, opened
+from model.system.foreign import refusing
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.trace import array_file
 from model.trace.array_file import Header
@@ -55,17 +55,13 @@ def read_trace(file: bytes) -> Trace:
 def read_trace_of(file: BinaryIO, size: int, most_bytes: int | None = None) -> Trace:
     """The trace of an open file of so many bytes. Raises ValueError as `load_trace`."""
     bounded(size, settings().trace_bytes if most_bytes is None else most_bytes, SETTING_OF_TRACES)
-    try:
+    with refusing("This file does not hold a readable trace:"):
         header = array_file.read_header(file, size, KEY)
         said = described(header.text)
         wanted = fitted(said, header.arrays)
         arrays = read_arrays(file, header, wanted, "what is no number of a pass")
         arrays |= {name: arrays[other] for name, other in said.same.items()}
         return _trace(said, arrays)
-    except PassTooLongError:
-        raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"This file does not hold a readable trace: {error}.") from error
 
 
 def read_arrays(

@@ -15,8 +15,8 @@ from pydantic import Field
 from model.analysis.heads.ranking import STATISTICS, HeadTokens
 from model.nn.config import Stack
 from model.nn.places import Place, head_label
-from model.system.deadline import PassTooLongError
 from model.system.files import bounded, opened, whole_file
+from model.system.foreign import refusing, strict_json, validated
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.system.version import PRODUCT
 from model.trace import array_file
@@ -31,7 +31,6 @@ from model.trace.description import (
     StrictEntry,
     Wanted,
     WrittenToken,
-    validated,
 )
 from model.trace.records import Attention, Token, largest
 from model.trace.trace_file import read_arrays
@@ -320,17 +319,11 @@ def load_training(path: str | Path) -> RecordedTraining:
 def read_training(file: BinaryIO, size: int) -> RecordedTraining:
     """The record of an open file of so many bytes. Raises ValueError as `load_training`."""
     bounded(size, settings().trace_bytes, SETTING_OF_TRACES)
-    try:
+    with refusing("This file does not hold a readable record of a training:"):
         header = array_file.read_header(file, size, KEY)
         said = _described(header.text)
         wanted = _fitted(said, Wanted(header.arrays, {}))
         return _recorded(said, read_arrays(file, header, wanted, "what nobody has measured"))
-    except PassTooLongError:
-        raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"This file does not hold a readable record of a training: {error}."
-        ) from error
 
 
 def _description(recorded: RecordedTraining) -> dict[str, object]:
@@ -367,6 +360,7 @@ def _written(tokens: Sequence[Token]) -> list[dict[str, object]]:
 
 
 def _described(text: str) -> TrainingDescription:
+    strict_json(text)
     said = validated(TrainingDescription, text)
     longest = settings().longest_text
     for probe in said.probes:
