@@ -4,7 +4,7 @@ its probe texts at some of them. docs/own-modules.md describes its layout."""
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NoReturn
 
@@ -32,7 +32,8 @@ from model.trace.description import (
     Wanted,
     WrittenToken,
 )
-from model.trace.records import Attention, Token, largest
+from model.trace.partial import VECTORS, PartialAttention
+from model.trace.records import Token, largest
 from model.trace.trace_file import read_arrays
 from model.trace.unproven import NotShownError
 from model.training.checkpoints import (
@@ -49,39 +50,32 @@ MOST_PROBES = 64
 MOST_CELLS = 1_000_000  # of one head's maps at all steps that are shown: four megabytes
 SCORES = {"induction": "induction", "previous_token": "previous"}  # of a history -> the statistic
 KNOWN = {one.name for one in STATISTICS}
-WEIGHTS_ONLY = "A record of a training holds the weights of its probe texts, but no scores."
 NO_MODEL = "A record of a training holds no model: its weights were not kept."
 
 
-class WeightsAlone(Attention):
-    """A sub-layer of which only the weights are known. Its scores raise NotShownError."""
+def weights_alone(place: Place, weights: Array, mask: BoolArray | None) -> PartialAttention:
+    """A sub-layer of which only the weights are known.
 
-    @classmethod
-    def of(cls, place: Place, weights: Array, mask: BoolArray | None) -> "WeightsAlone":
-        """A sub-layer of given weights.
-
-        Args:
-            weights: (head, query, key), rows sum to 1.
-            mask: (query, key) or (head, query, key), True = may look; None: nothing is hidden.
-        """
-        heads, queries, keys = weights.shape
-        empty = read_only(np.zeros((heads, queries, 0), np.float32))
-        no_keys = read_only(np.zeros((heads, keys, 0), np.float32))
-        return cls(
-            place=place,
-            heads=heads,
-            scale=1.0,
-            mask_value=-math.inf,
-            output=empty,
-            ablated=(),
-            vectors=(empty, no_keys, no_keys),
-            own_mask=mask,
-            look_ahead=False,
-            steps={"weights": weights},
-        )
-
-    def scores(self, head: int) -> NoReturn:
-        raise NotShownError(WEIGHTS_ONLY)
+    Args:
+        weights: (head, query, key), rows sum to 1.
+        mask: (query, key) or (head, query, key), True = may look; None: nothing is hidden.
+    """
+    heads, queries, keys = weights.shape
+    empty = read_only(np.zeros((heads, queries, 0), np.float32))
+    no_keys = read_only(np.zeros((heads, keys, 0), np.float32))
+    return PartialAttention(
+        place=place,
+        heads=heads,
+        scale=math.nan,
+        mask_value=-math.inf,
+        output=empty,
+        ablated=(),
+        vectors=(empty, no_keys, no_keys),
+        own_mask=mask,
+        look_ahead=False,
+        steps={"weights": weights},
+        absent=VECTORS,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +91,20 @@ class ProbeLayer:
     @property
     def heads(self) -> int:
         return int(self.weights.shape[1])
+
+    def with_later(self, later: "ProbeLayer") -> "ProbeLayer":
+        """With what it did at later steps. Raises ValueError where it is another sub-layer."""
+        mine, theirs = ((x.place, x.statistics, x.numbers.shape[1:]) for x in (self, later))
+        if mine != theirs:
+            raise ValueError("not the same attention was seen as at the first step.")
+        return replace(
+            self,
+            mask=None  # everything may look at some step
+            if self.mask is None or later.mask is None
+            else read_only(self.mask | later.mask),
+            numbers=read_only(np.concatenate([self.numbers, later.numbers])),
+            weights=read_only(np.concatenate([self.weights, later.weights])),
+        )
 
     def of(self, statistic: str) -> Array:
         """(step, head): one statistic. Raises ValueError where it does not apply."""
@@ -156,6 +164,48 @@ class RecordedTraining:
         """Bytes of its arrays."""
         return sum(array.nbytes for array in self.arrays().values())
 
+    @property
+    def weights_bytes(self) -> int:
+        """Bytes of the weights of all probes."""
+        return sum(layer.weights.nbytes for probe in self.probes for layer in probe.layers)
+
+    def with_later(self, later: "RecordedTraining") -> "RecordedTraining":
+        """The record with that of later steps. Raises ValueError where that is of other sub-layers."""
+        if [len(one.layers) for one in self.probes] != [len(one.layers) for one in later.probes]:
+            raise ValueError("not the same attention was seen as at the first step.")
+        return replace(
+            later,
+            steps=self.steps + later.steps,
+            kept=self.kept + later.kept,
+            checks=read_only(np.concatenate([self.checks, later.checks])),
+            probes=tuple(
+                replace(new, layers=tuple(map(ProbeLayer.with_later, old.layers, new.layers)))
+                for old, new in zip(self.probes, later.probes, strict=True)
+            ),
+        )
+
+    def only(self, steps: tuple[int, ...], kept: tuple[int, ...]) -> "RecordedTraining":
+        """The record of these of its steps, with the weights of these."""
+        if (steps, kept) == (self.steps, self.kept):
+            return self
+        rows, of_kept = np.isin(self.steps, steps), np.isin(self.kept, kept)
+        probes = tuple(
+            replace(
+                probe,
+                layers=tuple(
+                    replace(
+                        layer,
+                        numbers=read_only(layer.numbers[rows]),
+                        weights=read_only(layer.weights[of_kept]),
+                    )
+                    for layer in probe.layers
+                ),
+            )
+            for probe in self.probes
+        )
+        checks = read_only(self.checks[rows])
+        return replace(self, steps=steps, kept=kept, checks=checks, probes=probes)
+
     def history(self, probe: int) -> tuple[CheckpointRecord, ...]:
         """For each step the highest score of any head on one probe: "induction" and "previous_token", where
         they apply."""
@@ -198,7 +248,7 @@ class RecordedTraining:
                 read.tokens,
                 read.target_tokens,
                 {
-                    one.place.name: WeightsAlone.of(one.place, one.weights[at], one.mask)
+                    one.place.name: weights_alone(one.place, one.weights[at], one.mask)
                     for one in read.layers
                 },
                 checks[self.kept[at]],
