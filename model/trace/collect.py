@@ -418,6 +418,9 @@ def unchanged(weights: Tensor) -> Callable[[], Tensor]:
     return read
 
 
+_OF_NORM = ("input", "mean", "inverse_deviation", "output")
+
+
 class _BatchRow:
     """One text of a batch of (B, T) tokens: copies of its row of each tensor, without what stands behind its
     own tokens. One copy of each: a norm's input is a state of the stream."""
@@ -451,34 +454,15 @@ class _BatchRow:
         row = self.row if len(x) > 1 else 0
         return self._copied(x, x[row : row + 1, :, : self.length, : self.length])
 
+    def cut(self, of: Any, by: Callable[[Tensor], Tensor], *names: str) -> Any:
+        """A record of tensors with its row of these of its fields."""
+        given = {name: getattr(of, name) for name in names}
+        return replace(of, **{name: by(x) for name, x in given.items() if x is not None})
+
     def attention(self, of: AttentionTensors) -> AttentionTensors:
         mask = None if of.mask is None else self.cells(of.mask).expand(-1, -1, self.length, -1)
-        return replace(
-            of,
-            query=self.by_head(of.query),
-            key=self.by_head(of.key),
-            value=self.by_head(of.value),
-            output=self.by_head(of.output),
-            mask=mask,
-            bias=None if of.bias is None else self.cells(of.bias),
-        )
-
-    def norm(self, of: NormTensors) -> NormTensors:
-        return replace(
-            of,
-            input=self.by_token(of.input),
-            mean=self.by_token(of.mean),
-            inverse_deviation=self.by_token(of.inverse_deviation),
-            output=None if of.output is None else self.by_token(of.output),
-        )
-
-    def feed_forward(self, of: FeedForwardTensors) -> FeedForwardTensors:
-        hidden = None if of.hidden is None else self.by_token(of.hidden)
-        return replace(of, before=self.by_token(of.before), hidden=hidden)
-
-    def experts(self, of: ExpertTensors) -> ExpertTensors:
-        numbers = (self.by_token(x)[0] for x in (of.logits, of.weights, of.chosen))
-        return ExpertTensors(of.name, *numbers)
+        vectors = self.cut(of, self.by_head, "query", "key", "value", "output")
+        return replace(self.cut(vectors, self.cells, "bias"), mask=mask)
 
 
 def row_of(recorder: Recorder, row: int, size: tuple[int, int], length: int) -> Recorder:
@@ -495,12 +479,17 @@ def row_of(recorder: Recorder, row: int, size: tuple[int, int], length: int) -> 
     return replace(
         recorder,
         attention=[own.attention(one) for one in recorder.attention],
-        norms=[own.norm(one) for one in recorder.norms],
+        norms=[own.cut(one, own.by_token, *_OF_NORM) for one in recorder.norms],
         streams={
             stack: [own.by_token(x) for x in states] for stack, states in recorder.streams.items()
         },
-        feed_forward=[own.feed_forward(one) for one in recorder.feed_forward],
-        experts=[own.experts(one) for one in recorder.experts],
+        feed_forward=[
+            own.cut(one, own.by_token, "before", "hidden") for one in recorder.feed_forward
+        ],
+        experts=[
+            own.cut(one, lambda x: own.by_token(x)[0], "logits", "weights", "chosen")
+            for one in recorder.experts
+        ],
         written={name: own.by_token(x) for name, x in recorder.written.items()},
         summands={
             stack: {name: own.by_token(x) for name, x in parts.items()}
