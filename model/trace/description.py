@@ -69,16 +69,29 @@ def mask_value(written: str) -> float:
 MaskValue = Annotated[PlaceName, AfterValidator(mask_value)]  # JSON has no infinity
 
 
-class AttentionEntry(StrictEntry):
-    """An attention sub-layer, without its arrays."""
+class PlacedEntry(StrictEntry):
+    """An attention sub-layer of a file."""
 
     name: PlaceName
     kind: Literal["self", "causal", "cross"]
     stack: Stack
     layer: LayerNumber
     module: ShortText = ""  # in the network that it was captured from
-    doubt: ShortText = ""  # what is not certain of it
     heads: Heads
+
+    @property
+    def place(self) -> Place:
+        """Raises ValueError where its name is another."""
+        place = Place(self.stack, self.layer, self.kind, self.module)
+        if place.name != self.name:
+            raise ValueError(f"an attention sub-layer of {place.name} is named otherwise")
+        return place
+
+
+class AttentionEntry(PlacedEntry):
+    """One of a trace, without its arrays."""
+
+    doubt: ShortText = ""  # what is not certain of it
     scale: Annotated[float, Field(ge=-LARGEST_SCALE, le=LARGEST_SCALE)]
     fill: MaskValue  # what a masked score became
     look_ahead: bool
@@ -88,14 +101,6 @@ class AttentionEntry(StrictEntry):
     weights_set: tuple[tuple[Count, Count, Count, Share], ...] = ()
     steps: tuple[PlaceName, ...] = ()
     projection: Projection = AS_IN_GPT2
-
-    @property
-    def place(self) -> Place:
-        """Raises ValueError where its name is another."""
-        place = Place(self.stack, self.layer, self.kind, self.module)
-        if place.name != self.name:
-            raise ValueError(f"an attention sub-layer of {place.name} is named otherwise")
-        return place
 
 
 class NormEntry(StrictEntry):

@@ -4,7 +4,7 @@ its probe texts at some of them. docs/own-modules.md describes its layout."""
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NoReturn
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from model.analysis.heads.ranking import STATISTICS, HeadTokens
-from model.nn.config import Stack
 from model.nn.places import Place, head_label
 from model.system.files import bounded, opened, whole_file
 from model.system.foreign import refusing, strict_json, validated
@@ -24,8 +23,7 @@ from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import (
     Few,
     FileArray,
-    Heads,
-    LayerNumber,
+    PlacedEntry,
     PlaceName,
     ShortText,
     StrictEntry,
@@ -302,24 +300,10 @@ def _in_decoder(layer: ProbeLayer) -> bool:
     return layer.place.stack == "decoder" and layer.place.kind != "cross"
 
 
-class LayerEntry(StrictEntry):
-    """A sub-layer, without its arrays."""
+class LayerEntry(PlacedEntry):
+    """One of a record, without its arrays."""
 
-    name: PlaceName
-    kind: Literal["self", "causal", "cross"]
-    stack: Stack
-    layer: LayerNumber
-    module: ShortText = ""
-    heads: Heads
     statistics: tuple[PlaceName, ...]
-
-    @property
-    def place(self) -> Place:
-        """Raises ValueError where its name is another."""
-        place = Place(self.stack, self.layer, self.kind, self.module)
-        if place.name != self.name:
-            raise ValueError(f"an attention sub-layer of {place.name} is named otherwise")
-        return place
 
 
 class ProbeEntry(StrictEntry):
@@ -388,15 +372,9 @@ def _description(recorded: RecordedTraining) -> dict[str, object]:
                 "tokens": _written(probe.tokens),
                 "target_tokens": _written(probe.target_tokens),
                 "layers": [
-                    {
-                        "name": layer.place.name,
-                        "kind": layer.place.kind,
-                        "stack": layer.place.stack,
-                        "layer": layer.place.layer,
-                        "module": layer.place.module,
-                        "heads": layer.heads,
-                        "statistics": layer.statistics,
-                    }
+                    asdict(layer.place)
+                    | {"name": layer.place.name, "heads": layer.heads}
+                    | {"statistics": layer.statistics}
                     for layer in probe.layers
                 ],
             }
