@@ -3,7 +3,7 @@
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from model.nn.config import AS_IN_GPT2, Projection, ProvenPart, Stack, TransformerConfig
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
 from model.nn.norms import NormKind
-from model.nn.patches import Patch
 from model.nn.places import Place
 from model.nn.stages import SCORE_STAGES, STAGES
 from model.system.files import whole_file
@@ -431,7 +430,6 @@ _ATTENTION_FIELDS = (
     *(stage.field for stage in STAGES if not stage.is_array),
 )  # fmt: skip
 Arrays = Mapping[str, NDArray[Any]]
-Written = Mapping[str, Any]  # what JSON holds
 
 
 def trace_file(trace: Trace) -> bytes:
@@ -466,8 +464,8 @@ def _description(trace: Trace) -> dict[str, Any]:
         "device": trace.device,
         "config": None if trace.config is None else asdict(trace.config),
         "intervention": _written_intervention(trace.intervention),
-        "tokens": [_written_token(token) for token in trace.tokens],
-        "target_tokens": [_written_token(token) for token in trace.target_tokens],
+        "tokens": written_tokens(trace.tokens),
+        "target_tokens": written_tokens(trace.target_tokens),
         "attention": [_written_attention(attention) for attention in trace.attention],
         "norms": [
             {"name": norm.name, "kind": norm.kind, "epsilon": norm.epsilon}
@@ -535,11 +533,12 @@ def _without_repeats(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str,
     return kept, same
 
 
-def _written_token(token: Token) -> Written:
-    return asdict(token) | {"raw": token.raw.hex()}
+def written_tokens(tokens: Iterable[Token]) -> list[dict[str, Any]]:
+    """Tokens as JSON holds them."""
+    return [asdict(token) | {"raw": token.raw.hex()} for token in tokens]
 
 
-def _written_attention(attention: Attention) -> Written:
+def _written_attention(attention: Attention) -> dict[str, Any]:
     return {name: getattr(attention, name) for name in _ATTENTION_FIELDS} | {
         "fill": str(attention.mask_value),  # JSON has no infinity
         "ablated": attention.ablated,
@@ -549,12 +548,8 @@ def _written_attention(attention: Attention) -> Written:
     }
 
 
-def _written_intervention(intervention: Intervention) -> Written:
-    return {
-        name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in asdict(intervention).items()
-    } | {"fill": str(intervention.fill), "patch": _written_patch(intervention.patch)}
-
-
-def _written_patch(patch: Patch | None) -> Written | None:
-    return None if patch is None else asdict(patch) | {"parts": sorted(patch.parts)}
+def _written_intervention(intervention: Intervention) -> dict[str, Any]:
+    given = asdict(intervention) | {"fill": str(intervention.fill)}
+    if intervention.patch:
+        given["patch"]["parts"] = sorted(intervention.patch.parts)
+    return {name: sorted(one) if isinstance(one, frozenset) else one for name, one in given.items()}

@@ -3,7 +3,7 @@ its probe texts at some of them. docs/own-modules.md describes its layout."""
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NoReturn
@@ -29,6 +29,7 @@ from model.trace.description import (
     StrictEntry,
     Wanted,
     WrittenToken,
+    written_tokens,
 )
 from model.trace.partial import VECTORS, PartialAttention
 from model.trace.records import Token, largest
@@ -369,8 +370,8 @@ def _description(recorded: RecordedTraining) -> dict[str, object]:
         "probes": [
             {
                 "text": probe.text,
-                "tokens": _written(probe.tokens),
-                "target_tokens": _written(probe.target_tokens),
+                "tokens": written_tokens(probe.tokens),
+                "target_tokens": written_tokens(probe.target_tokens),
                 "layers": [
                     asdict(layer.place)
                     | {"name": layer.place.name, "heads": layer.heads}
@@ -381,10 +382,6 @@ def _description(recorded: RecordedTraining) -> dict[str, object]:
             for probe in recorded.probes
         ],
     }
-
-
-def _written(tokens: Sequence[Token]) -> list[dict[str, object]]:
-    return [{"id": one.id, "text": one.text, "special": one.special} for one in tokens]
 
 
 def _described(text: str) -> TrainingDescription:
