@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from model.system.deadline import PassTooLongError
 
-Kind = TypeVar("Kind")
+Validated = TypeVar("Validated")
 DEEPEST = 12  # lists and objects inside one another, in JSON that is read strictly
 # Nothing is tried twice, or a text without an end would take the square of its length.
 _BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
@@ -41,7 +41,7 @@ def refusing(sentence: str, *also: type[Exception]) -> Iterator[None]:
         raise ValueError(f"{sentence} {clause}.") from error
 
 
-def validated(kind: type[Kind], text: str | bytes) -> Kind:
+def validated(kind: type[Validated], text: str | bytes) -> Validated:
     """What a JSON text holds, of a model or a dataclass. Raises ValueError, in a clause, for anything
     else."""
     try:

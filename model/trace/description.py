@@ -54,7 +54,7 @@ def _bounded_token(token: Token) -> Token:
     return token
 
 
-WrittenToken = Annotated[Token, AfterValidator(_bounded_token)]
+FileToken = Annotated[Token, AfterValidator(_bounded_token)]
 
 
 def mask_value(written: str) -> float:
@@ -138,8 +138,8 @@ class Description(StrictEntry):
     device: ShortText = ""
     config: TransformerConfig | None = None
     intervention: WrittenIntervention
-    tokens: tuple[WrittenToken, ...]
-    target_tokens: tuple[WrittenToken, ...]
+    tokens: tuple[FileToken, ...]
+    target_tokens: tuple[FileToken, ...]
     attention: Annotated[tuple[AttentionEntry, ...], Few]
     norms: Annotated[tuple[NormEntry, ...], Few]
     feed_forward: Annotated[tuple[PlaceName, ...], Few]

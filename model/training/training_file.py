@@ -4,7 +4,7 @@ its probe texts at some of them. docs/own-modules.md describes its layout."""
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NoReturn
 
@@ -23,12 +23,12 @@ from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import (
     Few,
     FileArray,
+    FileToken,
     PlacedEntry,
     PlaceName,
     ShortText,
     StrictEntry,
     Wanted,
-    WrittenToken,
     written_tokens,
 )
 from model.trace.partial import VECTORS, PartialAttention
@@ -91,20 +91,6 @@ class ProbeLayer:
     def heads(self) -> int:
         return int(self.weights.shape[1])
 
-    def with_later(self, later: "ProbeLayer") -> "ProbeLayer":
-        """With what it did at later steps. Raises ValueError where it is another sub-layer."""
-        mine, theirs = ((x.place, x.statistics, x.numbers.shape[1:]) for x in (self, later))
-        if mine != theirs:
-            raise ValueError("not the same attention was seen as at the first step.")
-        return replace(
-            self,
-            mask=None  # everything may look at some step
-            if self.mask is None or later.mask is None
-            else read_only(self.mask | later.mask),
-            numbers=read_only(np.concatenate([self.numbers, later.numbers])),
-            weights=read_only(np.concatenate([self.weights, later.weights])),
-        )
-
     def of(self, statistic: str) -> Array:
         """(step, head): one statistic. Raises ValueError where it does not apply."""
         return read_only(self.numbers[:, :, self.statistics.index(statistic)])
@@ -162,48 +148,6 @@ class RecordedTraining:
     def nbytes(self) -> int:
         """Bytes of its arrays."""
         return sum(array.nbytes for array in self.arrays().values())
-
-    @property
-    def weights_bytes(self) -> int:
-        """Bytes of the weights of all probes."""
-        return sum(layer.weights.nbytes for probe in self.probes for layer in probe.layers)
-
-    def with_later(self, later: "RecordedTraining") -> "RecordedTraining":
-        """The record with that of later steps. Raises ValueError where that is of other sub-layers."""
-        if [len(one.layers) for one in self.probes] != [len(one.layers) for one in later.probes]:
-            raise ValueError("not the same attention was seen as at the first step.")
-        return replace(
-            later,
-            steps=self.steps + later.steps,
-            kept=self.kept + later.kept,
-            checks=read_only(np.concatenate([self.checks, later.checks])),
-            probes=tuple(
-                replace(new, layers=tuple(map(ProbeLayer.with_later, old.layers, new.layers)))
-                for old, new in zip(self.probes, later.probes, strict=True)
-            ),
-        )
-
-    def only(self, steps: tuple[int, ...], kept: tuple[int, ...]) -> "RecordedTraining":
-        """The record of these of its steps, with the weights of these."""
-        if (steps, kept) == (self.steps, self.kept):
-            return self
-        rows, of_kept = np.isin(self.steps, steps), np.isin(self.kept, kept)
-        probes = tuple(
-            replace(
-                probe,
-                layers=tuple(
-                    replace(
-                        layer,
-                        numbers=read_only(layer.numbers[rows]),
-                        weights=read_only(layer.weights[of_kept]),
-                    )
-                    for layer in probe.layers
-                ),
-            )
-            for probe in self.probes
-        )
-        checks = read_only(self.checks[rows])
-        return replace(self, steps=steps, kept=kept, checks=checks, probes=probes)
 
     def history(self, probe: int) -> tuple[CheckpointRecord, ...]:
         """For each step the highest score of any head on one probe: "induction" and "previous_token", where
@@ -309,8 +253,8 @@ class LayerEntry(PlacedEntry):
 
 class ProbeEntry(StrictEntry):
     text: str
-    tokens: Annotated[tuple[WrittenToken, ...], Field(min_length=1, max_length=READ_AT_MOST)]
-    target_tokens: Annotated[tuple[WrittenToken, ...], Field(max_length=READ_AT_MOST)] = ()
+    tokens: Annotated[tuple[FileToken, ...], Field(min_length=1, max_length=READ_AT_MOST)]
+    target_tokens: Annotated[tuple[FileToken, ...], Field(max_length=READ_AT_MOST)] = ()
     layers: Annotated[tuple[LayerEntry, ...], Field(min_length=1), Few]
 
 

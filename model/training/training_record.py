@@ -240,11 +240,12 @@ class TrainingRecord:
             probes, checks = zip(*(_read(module, probe) for probe in self._probes), strict=True)
         check = read_only(np.array([max(checks)], np.float32))
         read = RecordedTraining(type(module).__name__, (step,), (step,), (), check, probes)
+        each = sum(layer.weights.nbytes for probe in probes for layer in probe.layers)
         if before:
-            self._recorded = before.with_later(read)
-        elif 2 * read.weights_bytes > self._bytes:
+            self._recorded = _joined(before, read)
+        elif 2 * each > self._bytes:
             raise ValueError(
-                f"The weights of these probes take {bytes_text(read.weights_bytes)} at each step; of two "
+                f"The weights of these probes take {bytes_text(each)} at each step; of two "
                 f"steps they would be more than the {bytes_text(self._bytes)} that `megabytes` allows."
             )
         else:
@@ -252,7 +253,7 @@ class TrainingRecord:
         if self._count:
             self._note_loss(step, float(self._sum) / self._count)
             self._sum, self._count = 0.0, 0
-        self._thin(self._recorded, read.weights_bytes)
+        self._thin(self._recorded, each)
         self._save()
 
     def _save(self) -> None:
@@ -281,7 +282,7 @@ class TrainingRecord:
             if each * len(kept) <= self._bytes:
                 break
             self._weights_every *= 2
-        self._recorded = recorded.only(steps, tuple(sorted(kept)))
+        self._recorded = _thinned(recorded, steps, tuple(sorted(kept)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +295,57 @@ class _Probe:
     ids: tuple[int, ...]
     target_ids: tuple[int, ...] | None
     name: Callable[[int], str]
+
+
+def _joined(before: RecordedTraining, later: RecordedTraining) -> RecordedTraining:
+    """A record with that of later steps. Raises ValueError where that is of other sub-layers."""
+    alike, alike_later = (
+        [
+            [(one.place, one.statistics, one.numbers.shape[1:]) for one in probe.layers]
+            for probe in of.probes
+        ]
+        for of in (before, later)
+    )
+    if alike != alike_later:
+        raise ValueError("not the same attention was seen as at the first step.")
+    return replace(
+        later,
+        steps=before.steps + later.steps,
+        kept=before.kept + later.kept,
+        checks=read_only(np.concatenate([before.checks, later.checks])),
+        probes=tuple(
+            replace(new, layers=tuple(map(_joined_layer, old.layers, new.layers)))
+            for old, new in zip(before.probes, later.probes, strict=True)
+        ),
+    )
+
+
+def _joined_layer(before: ProbeLayer, later: ProbeLayer) -> ProbeLayer:
+    mask = None  # everything may look at some step
+    if before.mask is not None and later.mask is not None:
+        mask = read_only(before.mask | later.mask)
+    numbers, weights = (
+        read_only(np.concatenate([getattr(before, name), getattr(later, name)]))
+        for name in ("numbers", "weights")
+    )
+    return replace(before, mask=mask, numbers=numbers, weights=weights)
+
+
+def _thinned(
+    recorded: RecordedTraining, steps: tuple[int, ...], kept: tuple[int, ...]
+) -> RecordedTraining:
+    """The record of these of its steps, with the weights of these."""
+    if (steps, kept) == (recorded.steps, recorded.kept):
+        return recorded
+    rows, of_kept = np.isin(recorded.steps, steps), np.isin(recorded.kept, kept)
+
+    def layer(one: ProbeLayer) -> ProbeLayer:
+        numbers, weights = read_only(one.numbers[rows]), read_only(one.weights[of_kept])
+        return replace(one, numbers=numbers, weights=weights)
+
+    probes = (replace(one, layers=tuple(map(layer, one.layers))) for one in recorded.probes)
+    checks = read_only(recorded.checks[rows])
+    return replace(recorded, steps=steps, kept=kept, checks=checks, probes=tuple(probes))
 
 
 def _probe(given: ProbeInput, tokenizer: Any) -> _Probe:
