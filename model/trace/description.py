@@ -51,6 +51,9 @@ class StrictEntry(BaseModel):
 def _bounded_token(token: Token) -> Token:
     if not (0 <= token.id < 2**31 and len(token.text) <= 1_000 and len(token.raw) <= 1_000):
         raise ValueError("it has more letters than a token has, or a number that none has")
+    begin, end = token.span or (0, 0)
+    if not 0 <= begin <= end <= 10_000_000:
+        raise ValueError("it ends before it begins, or before the text")
     return token
 
 
@@ -117,13 +120,16 @@ class WrittenIntervention(Intervention):
     def read(self) -> Intervention:
         """Raises ValueError for a name or a number beyond those of any model."""
         given = {one.name: getattr(self, one.name) for one in fields(Intervention)}
-        parts = self.patch.parts if self.patch else ()
-        pairs = (*self.blocked, *parts, *self.ablated, *self.weights, *self.stream)
-        for member in chain(self.hidden, self.only or (), [self.window or 0], *pairs):
-            if len(member) > 60 if isinstance(member, str) else member > 10_000_000:
+        patch, cells = self.patch, (*self.ablated, *self.weights, *self.stream)
+        parts = patch.parts if patch else ()
+        for member in chain(
+            self.hidden, self.only or (), [self.window or 0], *self.blocked, *parts, *cells
+        ):
+            wrong = isinstance(member, int) and not 0 <= member <= 10_000_000
+            if wrong or (isinstance(member, str) and len(member) > 60):
                 raise ValueError(f"its intervention is at {str(member)[:70]}, which no model has")
-        if not 0 <= self.seed <= 2**63:
-            raise ValueError("its seed is none")
+        if not 0 <= self.seed <= 2**63 or (patch and len(patch.model) > 1_000):
+            raise ValueError("its intervention has a seed or a model that is none")
         return Intervention(**given)
 
 
@@ -176,7 +182,8 @@ def _check(found: Description) -> None:
         raise ValueError(f"its text is longer than {longest:,} characters")
     if not (found.tokens and found.attention):
         raise ValueError("it has no tokens or no attention")
-    _check_tokens(found)
+    if any(token.span and token.span[1] > len(found.text) for token in found.tokens):
+        raise ValueError("a token stands behind the end of the text")
     for listed in (
         [entry.name for entry in found.attention],
         [entry.name for entry in found.norms],
@@ -189,27 +196,13 @@ def _check(found: Description) -> None:
         for name in listed:
             Place.named(name)
     for entry in found.attention:
-        _check_attention(entry)
+        _ = entry.place
+        if 0 < abs(entry.scale) < SMALLEST:
+            raise ValueError(f"{entry.name} multiplies by less than single precision holds")
+        if any(head >= entry.heads for head in entry.ablated):
+            raise ValueError(f"{entry.name} leaves out a head that it does not have")
     if found.config is not None:
         _check_config(found.config, found)
-
-
-def _check_tokens(found: Description) -> None:
-    for entry in (*found.tokens, *found.target_tokens):
-        if entry.span is not None and not entry.span[0] <= entry.span[1]:
-            raise ValueError("a token ends before it begins")
-    length = len(found.text)
-    if any(entry.span is not None and entry.span[1] > length for entry in found.tokens):
-        raise ValueError("a token stands behind the end of the text")
-
-
-def _check_attention(entry: AttentionEntry) -> None:
-    """Raises ValueError where its name, its scale or its heads are none."""
-    _ = entry.place
-    if 0 < abs(entry.scale) < SMALLEST:
-        raise ValueError(f"{entry.name} multiplies by less than single precision holds")
-    if any(head >= entry.heads for head in entry.ablated):
-        raise ValueError(f"{entry.name} leaves out a head that it does not have")
 
 
 def _check_config(config: TransformerConfig, found: Description) -> None:
