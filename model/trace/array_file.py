@@ -3,8 +3,9 @@ reader of such files: of this app's own, and of those of other programs.
 
 Eight bytes hold the header's length, then comes the header in JSON, then the arrays, one after the other
 without gaps (https://github.com/huggingface/safetensors). Nothing in such a file is executed. Every size is
-compared with that of the file before anything is built from it. The library's own reader takes a path, which
-it maps, or the whole content, which it copies; it gives numpy no bfloat16; and an upload is an open file.
+compared with that of the file before anything is built from it. The library does not serve: a file that it
+has mapped and somebody shortens ends the process, an upload is an open file, its writer renames over the
+file that is locked, or holds everything twice, and writes what is not contiguous wrongly.
 """
 
 import json
