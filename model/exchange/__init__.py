@@ -9,6 +9,7 @@ again = read("cache.npz")  # of TransformerLens, nnsight, Hugging Face's library
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,11 +18,10 @@ from model.exchange.formats import FORMATS, FormatName, GivenRun
 from model.exchange.headvis import read_headvis, write_headvis
 from model.exchange.layers import records_of
 from model.nn.config import ProvenPart
-from model.nn.intervention import Intervention
 from model.nn.places import Place
 from model.trace import array_file
 from model.trace.description import FORMAT, KEY
-from model.trace.given import GivenTokens, texts_of
+from model.trace.given import GivenTokens
 from model.trace.precision import HALVES
 from model.trace.records import FeedForwardRecord
 from model.trace.trace import Logits, Trace
@@ -152,7 +152,6 @@ def _trace(
     target_tokens: GivenTokens | None,
 ) -> Trace:
     records = records_of(run.layers)
-    read_tokens, also = texts_of(records, tokens, target_tokens)
     (stack, *_) = dict.fromkeys(one.stack for one in records)
     reason = f"It was read from {source}, which does not keep it."
     kept: dict[ProvenPart, object] = {
@@ -164,23 +163,17 @@ def _trace(
     precision = next(
         (f", in {name}" for name, share in HALVES.items() if share == run.precision), ""
     )
-    return Trace(
-        model=model,
-        text="" if tokens is None else " ".join(token.text for token in read_tokens),
-        intervention=Intervention(),
-        tokens=read_tokens,
-        target_tokens=also,
-        attention=records,
-        norms=(),
-        residual={stack: run.states} if run.states else {},
-        summands={stack: run.summands} if run.summands else {},
-        angles=None,
+    device = f"{source}{precision}"
+    alone = Trace.of_attention(records, model, device, tokens, target_tokens, reason)
+    return replace(
+        alone,
+        residual={stack: run.states},
+        summands={stack: run.summands},
         feed_forward=tuple(
             FeedForwardRecord(Place(stack, layer, "feed_forward").name, *pair)
             for layer, pair in sorted((run.hidden or {}).items())
         ),
         prediction=None if run.logits is None else Logits.of(run.logits),
-        device=f"{source}{precision}",
         written=dict(run.written or {}),
         unproven={part: reason for part in WORDS if not kept.get(part)},
     )

@@ -6,7 +6,7 @@ there; Hugging Face's library gives weights alone; serving engines have queries 
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -272,16 +272,9 @@ def _of_huggingface(arrays: GivenArrays, batch: int, scale: float | None) -> Giv
                     'Load it with attn_implementation="eager".'
                 )
             weights = one_text(one, f"{kind} of layer {number}", 3, batch)
-            layers.append(
-                GivenLayer(
-                    number,
-                    f"{kind}.{number}",
-                    weights=weights,
-                    stack=stack,
-                    crosses=crosses,
-                    precision=precision_of(one),
-                )
-            )
+            module, precision = f"{kind}.{number}", precision_of(one)
+            given_layer = GivenLayer(number, module, weights=weights, stack=stack, crosses=crosses)
+            layers.append(replace(given_layer, precision=precision))
     if not layers:
         raise ValueError(
             "The attentions are empty: the model ran with attention that keeps no weights. Load it with "
@@ -325,20 +318,12 @@ def _of_vllm(arrays: GivenArrays, batch: int, scale: float | None) -> GivenRun:
         if matched is not None:
             field = _DUMPS.get(matched[2], matched[2])
             layers.setdefault(int(matched[1]), {})[field] = _heads_first(given, name, batch)
-    return GivenRun(
-        [
-            GivenLayer(
-                number,
-                f"layers.{number}",
-                **kept,
-                scale=scale,
-                precision=precision_of(*arrays.values()),
-            )
-            for number, kept in sorted(layers.items())
-        ],
-        {},
-        precision=precision_of(*arrays.values()),
-    )
+    precision = precision_of(*arrays.values())
+    given = [
+        GivenLayer(number, f"layers.{number}", **kept, scale=scale, precision=precision)
+        for number, kept in sorted(layers.items())
+    ]
+    return GivenRun(given, {}, precision=precision)
 
 
 def _to_vllm(trace: Trace) -> Mapping[str, NDArray[Any]]:

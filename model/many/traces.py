@@ -20,7 +20,7 @@ from model.run.tokenizers import clean
 from model.system.memory import enough_memory
 from model.trace.arrays import Array
 from model.trace.collect import row_of
-from model.trace.promised import arrays_of
+from model.trace.lazy import arrays_of
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 from model.trace.unproven import require

@@ -1,6 +1,7 @@
 """A loaded model: text in, a `Trace` out, and what else pages ask of it; parts of another sentence's run
 too."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -39,7 +40,7 @@ from model.trace.collect import (
     recorded_logits,
     trace_of,
 )
-from model.trace.promised import Room
+from model.trace.lazy import Room
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace, Vocabulary
 from model.trace.unproven import require
@@ -103,9 +104,9 @@ class Model:
     >>> model.attention_names, model.stacks(), model.layer("decoder.1.self").heads
     (('decoder.0.self', 'decoder.1.self', 'decoder.2.self', 'decoder.3.self'), ('decoder',), 8)
     >>> tokens = model.tokens("Tom Hill saw")
-    >>> tuple(model.ids(tokens).shape), model.truncate("Tom Hill"), model.kept("Tom Hill")
-    ((1, 3), 'Tom Hill', 'Tom Hill')
-    >>> model.decoder_prompt(tokens) == model.begun(tokens) == tokens
+    >>> tuple(model.ids(tokens).shape), model.truncate("Tom Hill")
+    ((1, 3), 'Tom Hill')
+    >>> model.decoder_prompt(tokens) == tokens
     True
     >>> model.spelled(tokens), model.trace([token.id for token in tokens])
     ('Tom Hill saw', <Trace of house-gpt: 3 tokens, 4 attention layers>)
@@ -492,11 +493,22 @@ class Model:
         return self._target_tokens(tokens, "", ()) if translates else tokens
 
     def kept(self, text: str) -> str:
-        """The former name of `truncate`."""
+        """Deprecated: the former name of `truncate`."""
+        warnings.warn("Model.kept is now called truncate.", DeprecationWarning, stacklevel=2)
         return self.truncate(text)
 
     def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """The former name of `decoder_prompt`."""
+        """Deprecated: the former name of `decoder_prompt`.
+
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as told:
+        ...     warnings.simplefilter("always")
+        ...     model.kept("Tom"), model.begun(model.tokens("Tom")) == model.tokens("Tom")
+        ('Tom', True)
+        >>> [str(one.message) for one in told]
+        ['Model.kept is now called truncate.', 'Model.begun is now called decoder_prompt.']
+        """
+        warnings.warn("Model.begun is now called decoder_prompt.", DeprecationWarning, stacklevel=2)
         return self.decoder_prompt(tokens)
 
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
@@ -577,5 +589,5 @@ def trace_of_pass(
         vocabulary=None if prediction is None else model._vocabulary(prediction.vocabulary),
         precision=model.precision,
     )
-    model._on_device.add(arrays.promises, settings().trace_bytes)
+    model._on_device.add(arrays.on_device, settings().trace_bytes)
     return trace

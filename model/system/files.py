@@ -7,26 +7,16 @@ import os
 import re
 import secrets
 import stat
-import struct
 import sys
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 PIECE = 2**20  # bytes that are hashed at once
-DEEPEST = 12  # lists and objects inside one another, in JSON that is read strictly
-# Nothing is tried twice, or a text without an end would take the square of its length.
-_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _PART = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.ASCII)  # a file that is being written
-# What zipfile raises for an archive that is damaged, or is another one.
-ZIP_DAMAGED = (
-    zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError, struct.error,
-)  # fmt: skip
 _WITHOUT_WAITING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
@@ -154,31 +144,6 @@ def read_text(path: Path, most: int) -> str:
             raise OddFileError(f"its {path.name} is larger than {most:,} bytes")
         content = file.read(size)
     return content.decode("utf-8-sig")
-
-
-def strict_json(text: str) -> Any:
-    """What a JSON text holds. Raises ValueError for one that is nested deeply, names something twice, or
-    has numbers that JSON does not know."""
-    depth = 0
-    for found in _BRACKET.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
-        if depth > DEEPEST:
-            raise ValueError("its header is nested too deeply")
-    try:
-        return json.loads(text, object_pairs_hook=_named_once, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise ValueError("its header is not JSON") from error
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named = dict(pairs)
-    if len(named) < len(pairs):
-        raise ValueError("its header names something twice")
-    return named
-
-
-def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"its header holds {constant}")
 
 
 # These errors say that there is no such file. No other error of the system says anything about the content.

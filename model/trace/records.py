@@ -21,7 +21,7 @@ from model.nn.places import Kind, Place, within
 from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
 from model.trace.arrays import Array, BoolArray, read_only, softmax
-from model.trace.promised import promising, shapes_of
+from model.trace.lazy import shapes_of, with_lazy_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def _row_set(row: Array, given: dict[int, float]) -> Array:
     return changed.astype(np.float32)
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class ExpertsRecord:
     """The router of one feed-forward (Shazeer et al. 2017). Experts count from 0."""
@@ -195,7 +195,7 @@ class Token:
     span: tuple[int, int] | None = field(default=None, compare=False)
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class Attention:
     """One attention sub-layer of one pass. Row = query, column = key, rows of weights sum to 1, or to
@@ -471,7 +471,7 @@ class Attention:
         return grouped if groups == 1 else read_only(np.repeat(grouped, groups, axis=0))
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class NormRecord:
     """One norm of one pass, per token. The statistics are the kernel's own: biased, epsilon inside
@@ -542,7 +542,7 @@ class NormRecord:
         return mean, 1 / np.sqrt(size + self.epsilon)
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class FeedForwardRecord:
     """The hidden layer of one feed-forward.

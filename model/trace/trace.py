@@ -5,7 +5,7 @@ Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each 
 head, query, key, token, d_k (width of a head), d_model, vocabulary.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from model.nn.places import place_of
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import save_trace
 from model.trace.given import WITHOUT_MODEL, GivenTokens, attention_given, of_length, texts_of
-from model.trace.promised import memory_of, promising
+from model.trace.lazy import memory_of, with_lazy_fields
 from model.trace.records import (
     Attention,
     ExpertsRecord,
@@ -31,9 +31,8 @@ from model.trace.records import (
 )
 from model.trace.unproven import (
     WORDS,
+    Unproven,
     UnprovenError,
-    UnprovenRecords,
-    UnprovenStates,
     proven,
     proven_states,
     require,
@@ -173,25 +172,6 @@ class Logits:
         return cast(Array, vars(self)[_ALL])
 
 
-class DeferredArrays(Mapping[str, Array]):
-    """Arrays by name, each computed when it is read, and not kept."""
-
-    def __init__(self, compute: Mapping[str, Callable[[], Array]]) -> None:
-        self._compute = compute
-
-    def __getitem__(self, name: str) -> Array:
-        return self._compute[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._compute)
-
-    def __len__(self) -> int:
-        return len(self._compute)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)
-
-
 def _refuse(model: str, unproven: Reasons, rows: slice) -> Array:
     raise UnprovenError(model, "logits", unproven)
 
@@ -202,15 +182,9 @@ _RECORDS: dict[ProvenPart, str] = {
     "norms": "norms",
     "feed_forward": "feed_forward",
 }
-_REFUSING: dict[str, type[UnprovenStates] | type[UnprovenRecords]] = {
-    "residual": UnprovenStates,
-    "summands": UnprovenStates,
-    "norms": UnprovenRecords,
-    "feed_forward": UnprovenRecords,
-}
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
@@ -263,8 +237,7 @@ class Trace:
         """Records of parts that are not proven are replaced by ones that refuse to be read."""
         for part, kept in _RECORDS.items():
             if part in self.unproven:
-                empty = _REFUSING[kept](self.model, part, self.unproven)
-                object.__setattr__(self, kept, empty)
+                object.__setattr__(self, kept, Unproven(self.model, part, self.unproven))
         if "logits" in self.unproven and self.prediction is not None:
             object.__setattr__(self, "prediction", self._no_logits(self.prediction.shape))
 
@@ -382,11 +355,10 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        summands = proven_states(self.summands).values()
         arrays = (
             *(self.attention, proven(self.norms), proven(self.feed_forward), self.experts),
-            *(proven_states(self.residual), self.written, vars(self)["angles"]),
-            tuple(one for one in summands if not isinstance(one, DeferredArrays)),
+            *(proven_states(self.residual), proven_states(self.summands), self.written),
+            vars(self)["angles"],
         )
         others = (self.prediction, self.vocabulary)
         return sum(dict(memory_of(arrays)).values()) + sum(one.nbytes for one in others if one)
