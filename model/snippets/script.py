@@ -31,7 +31,7 @@ from pathlib import Path
 import torch
 
 
-def load(file, start):  # the tensors of a safetensors file whose names begin so
+def load(file, start=""):  # the tensors of a safetensors file whose names begin so
     data = bytearray(Path(file).read_bytes())
     size = 8 + int.from_bytes(data[:8], "little")
     listed = json.loads(data[8:size])
