@@ -74,9 +74,8 @@ def token_vectors(
         which: "query", "key", "value" or "output".
 
     >>> from viz import figures
-    >>> keys = figures.token_vectors(trace, "decoder.1.self", 7, which="key")
-    >>> [drawn.z.shape for drawn in keys.select_traces()]
-    [(13, 32)]
+    >>> len(figures.token_vectors(trace, "decoder.1.self", 7, which="key").data)
+    1
     """
     _check_name("vector", which, get_args(VectorName))
     attention = _head_of(trace, place, head)
