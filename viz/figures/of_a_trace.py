@@ -74,8 +74,8 @@ def token_vectors(
         which: "query", "key", "value" or "output".
 
     >>> from viz import figures
-    >>> len(figures.token_vectors(trace, "decoder.1.self", 7, which="key").data)
-    1
+    >>> figures.token_vectors(trace, "decoder.1.self", 7, which="key").to_dict()["data"][0]["type"]
+    'heatmap'
     """
     _check_name("vector", which, get_args(VectorName))
     attention = _head_of(trace, place, head)
