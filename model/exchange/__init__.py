@@ -8,10 +8,10 @@ again = read("cache.npz")  # of TransformerLens, nnsight, Hugging Face's library
 ```
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from model.exchange.files import ENDINGS, arrays_in, content, save_arrays
 from model.exchange.formats import FORMATS, FormatName, GivenRun
@@ -30,7 +30,17 @@ from model.trace.unproven import WORDS
 
 __all__ = ["ENDINGS", "FORMATS", "read", "write"]
 
-GivenNumbers = str | Path | BinaryIO | Mapping[str, Any] | tuple[Any, ...] | list[Any]
+
+@runtime_checkable
+class HasKeys(Protocol):
+    """A mapping, or what nnsight's `tracer.cache()` gives, which is none."""
+
+    def keys(self) -> Iterable[str]: ...
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+GivenNumbers = str | Path | BinaryIO | HasKeys | tuple[Any, ...] | list[Any]
 
 
 def read(
@@ -41,11 +51,12 @@ def read(
     target_tokens: GivenTokens | None = None,
     batch: int = 0,
     scale: float | None = None,
+    heads: int | None = None,
 ) -> Trace:
     """What another program kept of a pass, as a trace. Nothing in a file is executed.
 
     ```python
-    # theirs: logits, cache = HookedTransformer.from_pretrained(name).run_with_cache(text)
+    # theirs: logits, cache = TransformerBridge.boot_transformers(name).run_with_cache(text)
     layer = trace.find("decoder.0.self")
     cache = {
         "blocks.0.attn.hook_q": layer.query[None].swapaxes(1, 2),  # (batch, token, head, d_k)
@@ -70,6 +81,7 @@ def read(
         target_tokens: of the text that the decoder reads, where an encoder reads another.
         batch: which text of a batch.
         scale: the factor on the scores; None: as recorded scores tell, or 1/√d_k.
+        heads: how many read one map, where neither weights nor queries of single heads were kept.
 
     Raises ValueError, with a sentence, for a file that holds no attention, tensors that do not fit together,
     and more or fewer tokens than were read.
@@ -84,6 +96,8 @@ def read(
     if isinstance(file_or_mapping, tuple | list):
         file_or_mapping = {"attentions": tuple(file_or_mapping)}
     arrays = getattr(file_or_mapping, "cache_dict", file_or_mapping)  # of TransformerLens
+    if isinstance(arrays, HasKeys):  # of nnsight
+        arrays = {name: arrays[name] for name in arrays.keys()}  # noqa: SIM118
     if not isinstance(arrays, Mapping):
         with content(arrays) as (name, file, size):
             if format == "trace" or (format is None and _is_trace(name, file, size)):
@@ -99,7 +113,7 @@ def read(
             f"{', '.join(one.title for one in FORMATS.values())}."
         )
     kind = FORMATS[chosen]
-    run = kind.reads(arrays, batch, scale)
+    run = kind.reads(arrays, batch, scale, heads)
     if not run.layers:
         raise ValueError(f"There is no attention in {kind.title}.")
     return _trace(run, chosen, kind.title, tokens, target_tokens)

@@ -79,22 +79,26 @@ def text_of(path: Path, most: int) -> str:
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to be written beside its place, and put there once it is whole: what is there always is. After
     an error nothing is left of it; what a killed process left in the folder is removed by the next one. A
-    device is written as it is."""
-    path = path.resolve()
+    device is written as it is. The file of an OSError is the one that was asked for."""
+    asked, path = path, path.resolve()
     if path.exists() and not path.is_file():
         with path.open("wb") as device:
             yield device
         return
     _clear(path.parent)
-    beside, file = _begun(path)
     try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+        beside, file = _begun(path)
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        error.filename, error.filename2 = str(asked), None
+        raise
 
 
 def _begun(path: Path) -> tuple[Path, BinaryIO]:

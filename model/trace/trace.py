@@ -115,9 +115,10 @@ class Logits:
     the pass and 206 MB, and few views read more than one row. `all` is then kept.
 
     >>> logits = trace.prediction
+    >>> assert logits is not None  # as of an encoder without a head
     >>> logits.shape, logits.vocabulary, logits.nbytes == logits.all.nbytes
     ((13, 8192), 8192, True)
-    >>> logits.rows(0, 2).shape, model.tokenizer.named([logits.after(-1).argmax()])[0].text
+    >>> logits.rows(0, 2).shape, model.tokenizer.named([int(logits.after(-1).argmax())])[0].text
     ((2, 8192), ' Hill')
     >>> type(logits).of(np.zeros((2, 5), np.float32))
     <Logits: 2 tokens × 5>
@@ -195,10 +196,10 @@ class Trace:
 
     >>> trace, trace.source, trace.stacks
     (<Trace of house-gpt: 13 tokens, 4 attention layers>, 'decoder', ('decoder',))
-    >>> trace.embeddings.shape, trace.positions.shape, trace.streams["decoder"].shape
-    ((13, 256), (13, 256), (9, 13, 256))
-    >>> trace.logits.shape, trace.require_prediction().shape
-    ((13, 8192), (13, 8192))
+    >>> trace.streams["decoder"].shape, trace.require_prediction().shape
+    ((9, 13, 256), (13, 8192))
+    >>> [array.shape for array in (trace.embeddings, trace.positions, trace.logits) if array is not None]
+    [(13, 256), (13, 256), (13, 8192)]
     >>> layer = trace.find("decoder.1.self")
     >>> [token.text for token in trace.queries_of(layer)][:3]
     ['Tom', ' Hill', ' saw']
