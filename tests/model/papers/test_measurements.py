@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 
 from model import Intervention
+from model.analysis.attribution.relevance import weight_gradients
 from model.nn.places import head_label
 from model.papers import heads, next_token, sinks
 from model.papers.explanations import (
     Case,
     output_moved,
     output_without_values,
-    weight_gradients,
-    weights_put,
+    weight_hooks,
 )
 from model.papers.subject import Measured
 from model.papers.texts import Passage, lists, passages
@@ -115,7 +115,7 @@ def test_weights_that_are_put_in_are_those_set_by_hand() -> None:
     other[query] /= other[query].sum()
     cells = frozenset((place, head, query, key, float(one)) for key, one in enumerate(other[query]))
     by_hand, _ = asked.model.passed(passage.tokens, (), Intervention(weights=cells))
-    put = asked.ended([passage] * 2, through=weights_put([{}, {(place, head): other}]))
+    put = asked.ended([passage] * 2, weight_hooks([{}, {(place, head): other}]))
     assert np.allclose(put[1, -1], by_hand.require_prediction().after(-1), atol=1e-4)
     assert np.allclose(put[0, -1], trace.require_prediction().after(-1), atol=1e-4)
     before = asked.ended([passage])
@@ -128,15 +128,15 @@ def test_the_gradient_for_a_weight_is_what_a_small_change_of_it_does() -> None:
     passage = Passage(passages(asked.model)[0].tokens[:8])
     trace = asked.trace(passage)
     token = int(trace.require_prediction().after(-1).argmax())
-    gradients = weight_gradients(asked, passage, trace, token)
+    gradients = weight_gradients(asked.model, trace, token)
     for place, head, query, key in (("decoder.0.self", 3, 5, 4), ("decoder.1.self", 2, 7, 3)):
         weights = trace.find(place).weights(head).astype(np.float64)
         changed = []
         for step in (-1e-2, 1e-2):
             other = weights.copy()
             other[query, key] += step
-            put = weights_put([{(place, head): other}])
-            changed.append(float(asked.ended([passage], through=put)[0, -1, token]))
+            put = weight_hooks([{(place, head): other}])
+            changed.append(float(asked.ended([passage], put)[0, -1, token]))
         slope = (changed[1] - changed[0]) / 2e-2
         assert gradients[place][head, query, key] == pytest.approx(slope, rel=2e-2, abs=1e-2)
 
@@ -146,7 +146,7 @@ def test_relevance_is_carried_from_layer_to_layer() -> None:
     passage = passages(asked.model)[0]
     trace = asked.trace(passage)
     case = Case(asked, passage, trace)
-    gradients = weight_gradients(asked, passage, trace, case.answer)
+    gradients = weight_gradients(asked.model, trace, case.answer)
     total = np.eye(len(passage.tokens))
     for place in ("decoder.0.self", "decoder.1.self"):
         attention = trace.find(place)

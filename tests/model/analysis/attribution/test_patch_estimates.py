@@ -29,15 +29,13 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
     start, end = runs.answers(ANSWER)
     found: list[float] = []
     for spot in runs.all:
-        kind, name = next(iter(runs.sites_of([spot])))
+        kind, name = next(iter(runs.points_of([spot])))
         theirs = runs.kept[kind, name]
         if runs.what == "weights":  # those of run B, on the values of run A
             kind = "output"
             theirs = torch.tensor(b.find(name).weights() @ a.find(name).value)[None]
 
-        def through(site, place, x, spot=spot, kind=kind, name=name, theirs=theirs, *, step):
-            if (site, place) != (kind, name):
-                return x
+        def nudge(x, spot=spot, theirs=theirs, *, step):
             moved, head, token = x.clone(), spot.head, spot.token
             cells = (
                 0,
@@ -49,7 +47,7 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
             return moved
 
         less, more = (
-            runs.answer_of(runs.passed(a, partial(through, step=step)), ANSWER)[0]
+            runs.answer_of(runs.passed(a, {(kind, name): partial(nudge, step=step)}), ANSWER)[0]
             for step in (-size, size)
         )
         found.append((more - less) / (end - start) / size / 2)
