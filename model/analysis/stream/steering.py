@@ -15,7 +15,7 @@ from torch import Tensor
 
 from model.analysis.stream.stream import sub_layers
 from model.nn.places import Place
-from model.nn.steering import Steering as Steering
+from model.nn.steering import Steering
 from model.run.passes import forward, ids_of
 from model.system.remote import asked
 from model.trace.arrays import Array, Wide, read_only
