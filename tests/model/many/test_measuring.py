@@ -12,8 +12,9 @@ import torch
 from model import Intervention, Model, Trace
 from model.analysis.attribution.patching import patch_map, path_map
 from model.analysis.heads import statistics
+from model.analysis.stream.steering import direction, steered
 from model.many import Prompt, accuracy, logit_difference, loss, measure, patch_all
-from model.nn.steering import Steering, direction, steered
+from model.nn.steering import Steering
 from tests.model import hub_models
 from tests.model.tiny import loaded
 
