@@ -161,7 +161,9 @@ class Recorder:
     deferred: bool = False  # logits and embedding are recomputed from the model's tables when asked
     reruns: bool = False  # attention sub-layers are run once more when their vectors are asked for
     hooks: Sequence[Hooks] = ()
-    patched: bool = False  # whether hooks put in the parts of another run that the intervention names
+    patched: bool = (
+        False  # whether hooks put in the parts of another run that the intervention names
+    )
     cache: KeyValueCache | None = None
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)
