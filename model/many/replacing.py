@@ -23,7 +23,6 @@ from model.analysis.attribution.patching import (
     PathReads,
     Spot,
     What,
-    along_path,
 )
 from model.many.metrics import Metric, for_prompt
 from model.many.progress import PromptProgress, counted
@@ -64,26 +63,11 @@ Outputs = Mapping[str, Array]  # (H, T, D) by sub-layer: what its heads give
 def values_replaced(
     runs: PatchedRuns,
     metrics: Mapping[str, Metric],
-    receiver: Head | None = None,
-    reads: Sequence[PathReads] = READS,
-    feed_forwards: FeedForwards = "fixed",
 ) -> Iterator[tuple[Spot, dict[str, float]]]:
-    """Each part, and the metrics of the pass in which it is replaced; with a receiver, in which it is
-    replaced for that head alone.
-
-    Args:
-        metrics: by name; they read the prediction and the tokens only.
-        receiver: (sub-layer, number); None: all that comes after the part reads what replaces it.
-        reads: what the receiver reads of it: "query", "key", "value".
-        feed_forwards: on the way to the receiver, as in `path_map`.
-    """
-    patched: Callable[[list[Spot]], Tensor] = (
-        (lambda batch: runs.run([(spot,) for spot in batch]))
-        if receiver is None
-        else along_path(runs, receiver, reads, feed_forwards)
-    )
+    """Each part, and the metrics of the pass in which it is replaced: by name, functions of a trace that read
+    its prediction and its tokens only."""
     for batch in runs.batches():
-        ended = patched(batch)
+        ended = runs.alone(batch)
         for row, spot in enumerate(batch):
             trace = _predicted(runs, ended[row : row + 1])
             yield spot, {name: float(metric(trace)) for name, metric in metrics.items()}
@@ -290,12 +274,20 @@ def patch_all(
         one = asked[number]
         trace = model.trace(one.prompt.text)
         other, _ = model.passed(model.tokens(one.prompt.corrupt), trace.target_tokens)
-        before = "" if receiver is None else receiver[0]
-        runs = PatchedRuns(model, trace, other, what, place, before=before)
+        runs = PatchedRuns(
+            model,
+            trace,
+            other,
+            what,
+            place,
+            receiver=receiver,
+            reads=reads,
+            feed_forwards=feed_forwards,
+        )
         about: dict[str, object] = {"prompt": number, "condition": one.prompt.condition}
         clean, corrupt = (float(metrics[number][PATCHED](run)) for run in (trace, other))
         about |= {"clean": clean, "corrupt": corrupt}
-        for spot, values in values_replaced(runs, metrics[number], receiver, reads, feed_forwards):
+        for spot, values in values_replaced(runs, metrics[number]):
             of_text = spot.token is not None and not trace.target_tokens
             part: dict[str, object] = {
                 "layer": spot.name,

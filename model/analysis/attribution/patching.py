@@ -5,7 +5,7 @@ Sources: Vig et al. 2020, "Causal Mediation Analysis"; Meng et al. 2022, "Locati
 Associations in GPT". Axes: R rows of a batch, one patch each; H heads, T tokens, C d_model, V vocabulary.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 
 What = Literal["head", "weights", "head_tokens", "stream", "feed_forward"]
+PathReads = Literal["query", "key", "value"]
+FeedForwards = Literal["fixed", "recomputed"]
 WHATS: tuple[What, ...] = get_args(What)
+READS: tuple[PathReads, ...] = get_args(PathReads)
 HOOK_KINDS: Mapping[What, tuple[HookKind, ...]] = {
     "head": ("output",),
     "weights": ("query", "key"),
@@ -84,20 +87,13 @@ def patch_map(
     ((4, 8), (0, 1))
     """
     check_runs(model, trace_a, trace_b, answer)
-    *_, last = patch_maps(PatchedRuns(model, trace_a, trace_b, what, place), answer)
+    *_, last = PatchedRuns(model, trace_a, trace_b, what, place).shares(answer)
     return last
 
 
-def patch_maps(
-    runs: "PatchedRuns", answer: tuple[int, int], *, turn: Turn = nullcontext
-) -> Iterator[Wide]:
-    """The same map after each batch, NaN where it is still to come. Whoever stops asking stops the work.
-    turn: makes a context in which one batch runs."""
-    return runs.shares(answer, lambda batch: runs.run([(spot,) for spot in batch]), turn)
-
-
 class PatchedRuns:
-    """Passes over the tokens of run A with parts of run B in their place."""
+    """Passes over the tokens of run A with parts of run B in their place; with a receiver, in their place for
+    that head alone (Wang et al. 2022, path patching)."""
 
     def __init__(
         self,
@@ -107,18 +103,32 @@ class PatchedRuns:
         what: What,
         place: str = "",
         *,
-        before: str = "",
+        receiver: Head | None = None,
+        reads: Sequence[PathReads] = READS,
+        feed_forwards: FeedForwards = "fixed",
         kept: Mapping[HookPoint, Tensor] | None = None,
     ) -> None:
-        """before: the sub-layer before which parts are put in; "": all are. kept: what is put in, in the
-        place of what run B has there."""
+        """
+        Args:
+            what, place: as in `patch_map`.
+            receiver, reads, feed_forwards: as in `path_map`; None: all that comes after a part reads it.
+            kept: what is put in, in the place of what run B has there.
+
+        Raises ValueError where there is nothing to put in, and for another word of `feed_forwards`.
+        """
+        if feed_forwards not in get_args(FeedForwards):
+            raise ValueError(
+                f"feed_forwards is {feed_forwards!r}; it must be one of "
+                f"{', '.join(get_args(FeedForwards))}."
+            )
         self.model, self.trace, self.other, self.what = model, trace_a, trace_b, what
+        self.receiver, self.reads, self.feed_forwards = receiver, reads, feed_forwards
+        before = "" if receiver is None else receiver[0]
         self.grid = spots_of(model, trace_a, what, place, before=before)
         self.kept: dict[HookPoint, Tensor] = dict(kept or {})
-        if kept is not None:
-            return
-        points = self.points_of(self.all)
-        self.theirs = self.passed(trace_b, cache_hooks(self.kept, points))  # what run B ends with
+        if kept is None:
+            points = self.points_of(self.all)
+            self.theirs = self.passed(trace_b, cache_hooks(self.kept, points))  # run B's end
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -128,10 +138,6 @@ class PatchedRuns:
     def all(self) -> list[Spot]:
         """Every single patch."""
         return [spot for row in self.grid for spot in row]
-
-    def cell(self, spot: Spot) -> tuple[int, int]:
-        """Where a patch stands in the map."""
-        return next((at, row.index(spot)) for at, row in enumerate(self.grid) if spot in row)
 
     def batches(self) -> Iterator[list[Spot]]:
         """All patches, those of one sub-layer after the other."""
@@ -147,26 +153,61 @@ class PatchedRuns:
         put = patch_hooks(self.kept, [self.points_of(row) for row in rows])
         return self.passed(self.trace, put, rows=len(rows))
 
-    def shares(
-        self,
-        answer: tuple[int, int],
-        patched: Callable[[list[Spot]], Tensor],
-        turn: Turn,
-    ) -> Iterator[Wide]:
-        """How far patches move the answer from A's to B's, after each batch; NaN where it is still to come.
+    def alone(self, batch: Sequence[Spot]) -> Tensor:
+        """(R, T, …): what the passes with each single patch end with."""
+        if self.receiver is None:
+            return self.run([(spot,) for spot in batch])
+        (place, head), rows = self.receiver, len(batch)
+        first = min(layer_of(spot.name) for spot in batch) if rows_grow(self.model) else 0
+        later: dict[HookPoint, list[Where]] = {
+            point: [(None, None)] for point in self._held if layer_of(point[1]) >= first
+        }
+        read: dict[HookPoint, Tensor] = {}  # a row for each sender
+        self.passed(
+            self.trace,
+            patch_hooks(self._held, [later] * rows),
+            patch_hooks(self.kept, [self.points_of([spot]) for spot in batch]),
+            cache_hooks(read, [(kind, place) for kind in READS]),
+            rows=rows,
+        )
+        put: dict[HookPoint, list[Where]] = {(kind, place): [(head, None)] for kind in self.reads}
+        return self.passed(self.trace, patch_hooks(read, [put] * rows), rows=rows)
+
+    @cached_property
+    def _held(self) -> dict[HookPoint, Tensor]:
+        """What all heads, and feed-forwards that are fixed, give in run A."""
+        points: set[HookPoint] = {("output", one.name) for one in self.trace.attention}
+        if self.feed_forwards == "fixed":
+            points |= {
+                ("hidden", Place(one.stack, layer, "feed_forward").name)
+                for one in self.trace.attention
+                for layer in range(one.layer + 1)
+            }
+        held: dict[HookPoint, Tensor] = {}
+        self.passed(self.trace, cache_hooks(held, points))
+        return held
+
+    def shares(self, answer: tuple[int, int], turn: Turn = nullcontext) -> Iterator[Wide]:
+        """How far each patch alone moves the answer from A's to B's, after each batch; NaN where it is still
+        to come. Whoever stops asking stops the work.
 
         Args:
             answer: (id of A's token, id of B's).
-            patched: what a batch of patches ends with, (R, T, …).
             turn: makes a context in which one batch runs.
         """
         shares = np.full(self.shape, np.nan)
+        cells = {
+            spot: (at, column)
+            for at, row in enumerate(self.grid)
+            for column, spot in enumerate(row)
+        }
         for batch in self.batches():
             with turn():
                 start, end = self.answers(answer)
-                moved = self.answer_of(patched(batch), answer)
-            cells = np.transpose([self.cell(spot) for spot in batch])
-            shares[tuple(cells)] = (moved - start) / (end - start)
+                moved = self.answer_of(self.alone(batch), answer)
+            shares[tuple(np.transpose([cells[spot] for spot in batch]))] = (moved - start) / (
+                end - start
+            )
             yield shares.copy()
 
     @cached_property
@@ -355,14 +396,6 @@ def agreement(exact: Wide, estimate: Wide) -> Agreement:
     )
 
 
-# Patches along one path: what a later head would do if it alone read an earlier head of another run.
-# Source: Wang et al. 2022, "Interpretability in the Wild", path patching.
-
-PathReads = Literal["query", "key", "value"]
-READS: tuple[PathReads, ...] = get_args(PathReads)
-FeedForwards = Literal["fixed", "recomputed"]
-
-
 @asked
 def path_map(
     model: "Model",
@@ -392,72 +425,17 @@ def path_map(
     Raises ValueError as `patch_map` does, and where no head comes before the receiver.
     """
     check_runs(model, trace_a, trace_b, answer)
-    runs = PatchedRuns(model, trace_a, trace_b, "head", before=receiver[0])
-    *_, last = path_maps(runs, receiver, reads, answer=answer, feed_forwards=feed_forwards)
+    runs = PatchedRuns(
+        model,
+        trace_a,
+        trace_b,
+        "head",
+        receiver=receiver,
+        reads=reads,
+        feed_forwards=feed_forwards,
+    )
+    *_, last = runs.shares(answer)
     return last
-
-
-def path_maps(
-    runs: PatchedRuns,
-    receiver: Head,
-    reads: Sequence[PathReads] = READS,
-    *,
-    answer: tuple[int, int],
-    feed_forwards: FeedForwards = "fixed",
-    turn: Turn = nullcontext,
-) -> Iterator[Wide]:
-    """The same map after each batch, as `patch_maps` gives it.
-
-    Args:
-        runs: of heads before the receiver.
-        receiver, reads, answer, feed_forwards: as in `path_map`.
-        turn: makes a context in which one batch runs.
-    """
-    with turn():
-        patched = along_path(runs, receiver, reads, feed_forwards)
-    yield from runs.shares(answer, patched, turn)
-
-
-def along_path(
-    runs: PatchedRuns,
-    receiver: Head,
-    reads: Sequence[PathReads] = READS,
-    feed_forwards: FeedForwards = "fixed",
-) -> Callable[[list[Spot]], Tensor]:
-    """What gives the end of the second passes of a batch of senders."""
-    if feed_forwards not in get_args(FeedForwards):
-        raise ValueError(
-            f"feed_forwards is {feed_forwards!r}; it must be one of {', '.join(get_args(FeedForwards))}."
-        )
-    place, head = receiver
-    points: set[HookPoint] = {("output", one.name) for one in runs.trace.attention}
-    if feed_forwards == "fixed":
-        points |= {
-            ("hidden", Place(one.stack, layer, "feed_forward").name)
-            for one in runs.trace.attention
-            for layer in range(one.layer + 1)
-        }
-    held: dict[HookPoint, Tensor] = {}  # what these are in run A
-    runs.passed(runs.trace, cache_hooks(held, points))
-
-    def patched(batch: list[Spot]) -> Tensor:
-        read: dict[HookPoint, Tensor] = {}  # a row for each sender
-        rows = len(batch)
-        first = min(layer_of(spot.name) for spot in batch) if rows_grow(runs.model) else 0
-        later: dict[HookPoint, list[Where]] = {
-            point: [(None, None)] for point in held if layer_of(point[1]) >= first
-        }
-        runs.passed(
-            runs.trace,
-            patch_hooks(held, [later] * rows),
-            patch_hooks(runs.kept, [runs.points_of([spot]) for spot in batch]),
-            cache_hooks(read, [(kind, place) for kind in READS]),
-            rows=rows,
-        )
-        put: dict[HookPoint, list[Where]] = {(kind, place): [(head, None)] for kind in reads}
-        return runs.passed(runs.trace, patch_hooks(read, [put] * rows), rows=rows)
-
-    return patched
 
 
 PatchMapKind = What | Literal["path"]
@@ -490,7 +468,7 @@ def growing_map(
     reads: tuple[PathReads, ...] = READS,
     turn: Turn,
 ) -> Iterator[PatchMap]:
-    """Of "path" the map of `path_maps` into a receiver; else that of `patch_maps`, after its estimate.
+    """A map after each batch: of "path" that of `path_map`; else that of `patch_map`, after its estimate.
 
     Args:
         answer: (id of A's token, id of B's).
@@ -502,19 +480,14 @@ def growing_map(
     Raises ValueError as `check_runs`, and where both runs answer alike.
     """
     check_runs(model, trace_a, trace_b, answer)
-    if kind == "path":
-        with turn():
-            into = receiver or (place, 0)
-            patched = PatchedRuns(model, trace_a, trace_b, "head", before=into[0])
-            answers = patched.answers(answer)
-        for shares in path_maps(patched, into, reads, answer=answer, turn=turn):
-            yield PatchMap(shares, None, answers, len(patched.all))
-        return
     with turn():
-        patched = PatchedRuns(model, trace_a, trace_b, kind, place)
-        answers = patched.answers(answer)
-        estimate = estimated_map(patched, answer)
-    found = PatchMap(np.full(patched.shape, np.nan), estimate, answers, len(patched.all))
-    yield found
-    for shares in patch_maps(patched, answer, turn=turn):
+        into = receiver or (place, 0) if kind == "path" else None
+        what: What = "head" if kind == "path" else kind
+        runs = PatchedRuns(model, trace_a, trace_b, what, place, receiver=into, reads=reads)
+        answers = runs.answers(answer)
+        estimate = None if into else estimated_map(runs, answer)
+    found = PatchMap(np.full(runs.shape, np.nan), estimate, answers, len(runs.all))
+    if estimate is not None:
+        yield found
+    for shares in runs.shares(answer, turn):
         yield replace(found, shares=shares)

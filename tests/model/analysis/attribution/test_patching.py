@@ -6,7 +6,6 @@ import torch
 
 from model import Intervention, Model, Trace
 from model.analysis import patch_map
-from model.analysis.attribution import patching
 from model.analysis.attribution.patching import WHATS, PatchedRuns
 from model.run import passes
 from model.trace.arrays import Array
@@ -110,7 +109,7 @@ def test_a_batch_gives_what_each_patch_gives_alone(subtests: pytest.Subtests) ->
 def test_what_is_not_done_yet_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "MOST_ROWS", 2)
     model = loaded("gpt")
-    maps = list(patching.patch_maps(PatchedRuns(model, *two_runs(model), "head"), ANSWER))
+    maps = list(PatchedRuns(model, *two_runs(model), "head").shares(ANSWER))
     assert [int(np.isnan(one).sum()) for one in maps] == [4, 3, 1, 0]
     np.testing.assert_array_equal(maps[1][0], maps[-1][0])
 
