@@ -176,21 +176,14 @@ def test_a_path_is_what_plain_hooks_make_of_it(subtests: pytest.Subtests) -> Non
 def test_a_path_in_other_models_is_finite_and_from_earlier_heads_only(
     subtests: pytest.Subtests,
 ) -> None:
-    for model in ["gpt-post", "llama", "translator"]:
-        with subtests.test(model=model):
-            own = loaded(model)
+    for own in [*map(loaded, ["gpt-post", "translator"]), hub_models.loaded("llama")]:
+        with subtests.test(model=own.name):
             a, b = two_runs(own)
             last = a.attention[-1].name
-            found = path_map(own, a, b, (last, 0), answer=ANSWER)
-            assert found.shape == (len(a.attention) - 1, 3)
-            assert np.isfinite(found).all()
+            for way in ("fixed", "recomputed"):
+                found = path_map(own, a, b, (last, 0), answer=ANSWER, feed_forwards=way)
+                assert found.shape[0] == len(a.attention) - 1
+                assert np.isfinite(found).all()
+                assert found.any()
             with pytest.raises(ValueError, match="No head comes before"):
                 path_map(own, a, b, (a.attention[0].name, 0), answer=ANSWER)
-
-
-def test_a_path_in_a_hub_model_with_shared_keys() -> None:
-    model = hub_models.loaded("llama")
-    a, b = two_runs(model)
-    found = path_map(model, a, b, (a.attention[-1].name, 1), answer=ANSWER)
-    assert np.isfinite(found).all()
-    assert found.any()
