@@ -20,6 +20,7 @@ from model.analysis.attribution.patching import (
     READS,
     FeedForwards,
     PatchedRuns,
+    PathInto,
     PathReads,
     Spot,
     What,
@@ -269,24 +270,16 @@ def patch_all(
         if not one.prompt.corrupt:
             raise ValueError(f"{one.prompt} has no corrupt text to take parts from.")
         check_same_length(one.count, len(model.tokens(one.prompt.corrupt)))
+    path = None if receiver is None else PathInto(receiver, reads, feed_forwards)
     rows: list[dict[str, object]] = []
     for number in counted(len(asked), progress, stop):
         one = asked[number]
         trace = model.trace(one.prompt.text)
         other, _ = model.passed(model.tokens(one.prompt.corrupt), trace.target_tokens)
-        runs = PatchedRuns(
-            model,
-            trace,
-            other,
-            what,
-            place,
-            receiver=receiver,
-            reads=reads,
-            feed_forwards=feed_forwards,
-        )
+        runs = PatchedRuns(model, trace, other, what, place, path=path)
         about: dict[str, object] = {"prompt": number, "condition": one.prompt.condition}
-        clean, corrupt = (float(metrics[number][PATCHED](run)) for run in (trace, other))
-        about |= {"clean": clean, "corrupt": corrupt}
+        for name, run in (("clean", trace), ("corrupt", other)):
+            about[name] = float(metrics[number][PATCHED](run))
         for spot, values in values_replaced(runs, metrics[number]):
             of_text = spot.token is not None and not trace.target_tokens
             part: dict[str, object] = {

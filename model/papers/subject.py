@@ -18,7 +18,7 @@ from model.nn.patches import Hooks, ablation_hooks
 from model.nn.places import Head, head_label
 from model.papers.claims import PaperQuantity
 from model.papers.texts import NotAskedError, Passage
-from model.run.passes import Passed, forward
+from model.run.passes import ForwardPass, forward
 from model.trace.arrays import Array, Wide
 from model.trace.records import Token
 from model.trace.trace import Trace
@@ -102,7 +102,7 @@ class Subject:
         """
         return self.passed(passages, *hooks, intervention=intervention).ended
 
-    def passed(self, passages: Sequence[Passage], *hooks: Hooks, **asked: Any) -> Passed:
+    def passed(self, passages: Sequence[Passage], *hooks: Hooks, **asked: Any) -> ForwardPass:
         """The same with what the pass left behind. asked: as `model.run.passes.forward`."""
         texts = [[one.tokens for one in passages], [one.target for one in passages]]
         ids = [torch.cat([self.model.ids(text) for text in rows]) for rows in texts if rows[0]]

@@ -377,19 +377,18 @@ class Model:
     ) -> tuple[Trace, Array]:
         """The trace of a pass that is over, and what it ended with, (token, …).
 
-                Args:
-                    recorder: what the pass left behind.
-                    ended: (1, token, …), what the module gave.
-                    tokens, target_tokens: what was fed to it; () for one stack.
-                    text: as the trace names it.
+        Args:
+            recorder: what the pass left behind.
+            ended: (1, token, …), what the module gave.
+            tokens, target_tokens: what was fed to it; () for one stack.
+            text: as the trace names it.
 
-                >>> from model.nn.recorder import Recorder, recording
-        from model.nn.steering import PassChange, parted
-                >>> recorder, tokens = Recorder(level="attention"), model.tokens("The cat sat")
-                >>> with recording(recorder):
-                ...     ended = model.module(model.ids(tokens))
-                >>> model.collected(recorder, ended, tokens)[0].find("decoder.1.self").sizes
-                (8, 3, 3)
+        >>> from model.nn.recorder import Recorder, recording
+        >>> recorder, tokens = Recorder(level="attention"), model.tokens("The cat sat")
+        >>> with recording(recorder):
+        ...     ended = model.module(model.ids(tokens))
+        >>> model.collected(recorder, ended, tokens)[0].find("decoder.1.self").sizes
+        (8, 3, 3)
         """
         trace = trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text)
         return trace, array_of(ended)

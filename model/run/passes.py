@@ -25,7 +25,7 @@ MOST_TOKENS = 1024  # of a batch: other visitors wait for its end
 MOST_LOGITS = 2**24  # of a batch: 64 MB
 
 
-class Passed(NamedTuple):
+class ForwardPass(NamedTuple):
     """ended: (R, T, V) logits; (R, T, C) last states of an encoder, and of a pass whose logits are deferred.
     recorder: what the pass left behind."""
 
@@ -43,7 +43,7 @@ def forward(
     explicit: bool = False,
     deferred: bool = False,
     padding: Tensor | None = None,
-) -> Passed:
+) -> ForwardPass:
     """One pass.
 
     Args:
@@ -61,7 +61,7 @@ def forward(
     recorder = Recorder(held, level, explicit, model.config.source, deferred, hooks=hooks)
     fed = {} if padding is None else {"padding": padding}
     with recording(recorder), torch.inference_mode():
-        return Passed(model.module(*texts, **fed), recorder)
+        return ForwardPass(model.module(*texts, **fed), recorder)
 
 
 def gradients(

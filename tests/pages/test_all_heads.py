@@ -220,7 +220,7 @@ def test_passes_that_have_found_nothing_hold_the_place_of_their_picture(
     monkeypatch.setattr(background, "AT_FIRST", 0)
     go, without = threading.Event(), contributions.forward
 
-    def held(*asked: Any, **how: Any) -> passes.Passed:
+    def held(*asked: Any, **how: Any) -> passes.ForwardPass:
         assert go.wait(60)
         return without(*asked, **how)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -91,6 +91,14 @@ def patch_map(
     return last
 
 
+class PathInto(NamedTuple):
+    """The one head that reads what is put in; the others as in `path_map`."""
+
+    receiver: Head
+    reads: Sequence[PathReads] = READS
+    feed_forwards: FeedForwards = "fixed"
+
+
 class PatchedRuns:
     """Passes over the tokens of run A with parts of run B in their place; with a receiver, in their place for
     that head alone (Wang et al. 2022, path patching)."""
@@ -103,28 +111,26 @@ class PatchedRuns:
         what: What,
         place: str = "",
         *,
-        receiver: Head | None = None,
-        reads: Sequence[PathReads] = READS,
-        feed_forwards: FeedForwards = "fixed",
+        path: PathInto | None = None,
         kept: Mapping[HookPoint, Tensor] | None = None,
     ) -> None:
         """
         Args:
             what, place: as in `patch_map`.
-            receiver, reads, feed_forwards: as in `path_map`; None: all that comes after a part reads it.
+            path: what alone reads a part; None: all that comes after it.
             kept: what is put in, in the place of what run B has there.
 
         Raises ValueError where there is nothing to put in, and for another word of `feed_forwards`.
         """
-        if feed_forwards not in get_args(FeedForwards):
+        if path is not None and path.feed_forwards not in get_args(FeedForwards):
             raise ValueError(
-                f"feed_forwards is {feed_forwards!r}; it must be one of "
+                f"feed_forwards is {path.feed_forwards!r}; it must be one of "
                 f"{', '.join(get_args(FeedForwards))}."
             )
         self.model, self.trace, self.other, self.what = model, trace_a, trace_b, what
-        self.receiver, self.reads, self.feed_forwards = receiver, reads, feed_forwards
-        before = "" if receiver is None else receiver[0]
+        self.path, before = path, "" if path is None else path.receiver[0]
         self.grid = spots_of(model, trace_a, what, place, before=before)
+        self._own: dict[HookPoint, Tensor] = {}  # of run A, for paths
         self.kept: dict[HookPoint, Tensor] = dict(kept or {})
         if kept is None:
             points = self.points_of(self.all)
@@ -155,37 +161,38 @@ class PatchedRuns:
 
     def alone(self, batch: Sequence[Spot]) -> Tensor:
         """(R, T, …): what the passes with each single patch end with."""
-        if self.receiver is None:
+        if self.path is None:
             return self.run([(spot,) for spot in batch])
-        (place, head), rows = self.receiver, len(batch)
+        (place, head), reads, feed_forwards = self.path
+        held, rows = self._held(feed_forwards), len(batch)
         first = min(layer_of(spot.name) for spot in batch) if rows_grow(self.model) else 0
         later: dict[HookPoint, list[Where]] = {
-            point: [(None, None)] for point in self._held if layer_of(point[1]) >= first
+            point: [(None, None)] for point in held if layer_of(point[1]) >= first
         }
         read: dict[HookPoint, Tensor] = {}  # a row for each sender
         self.passed(
             self.trace,
-            patch_hooks(self._held, [later] * rows),
+            patch_hooks(held, [later] * rows),
             patch_hooks(self.kept, [self.points_of([spot]) for spot in batch]),
             cache_hooks(read, [(kind, place) for kind in READS]),
             rows=rows,
         )
-        put: dict[HookPoint, list[Where]] = {(kind, place): [(head, None)] for kind in self.reads}
+        put: dict[HookPoint, list[Where]] = {(kind, place): [(head, None)] for kind in reads}
         return self.passed(self.trace, patch_hooks(read, [put] * rows), rows=rows)
 
-    @cached_property
-    def _held(self) -> dict[HookPoint, Tensor]:
+    def _held(self, feed_forwards: FeedForwards) -> dict[HookPoint, Tensor]:
         """What all heads, and feed-forwards that are fixed, give in run A."""
+        if self._own:
+            return self._own
         points: set[HookPoint] = {("output", one.name) for one in self.trace.attention}
-        if self.feed_forwards == "fixed":
+        if feed_forwards == "fixed":
             points |= {
                 ("hidden", Place(one.stack, layer, "feed_forward").name)
                 for one in self.trace.attention
                 for layer in range(one.layer + 1)
             }
-        held: dict[HookPoint, Tensor] = {}
-        self.passed(self.trace, cache_hooks(held, points))
-        return held
+        self.passed(self.trace, cache_hooks(self._own, points))
+        return self._own
 
     def shares(self, answer: tuple[int, int], turn: Turn = nullcontext) -> Iterator[Wide]:
         """How far each patch alone moves the answer from A's to B's, after each batch; NaN where it is still
@@ -425,16 +432,8 @@ def path_map(
     Raises ValueError as `patch_map` does, and where no head comes before the receiver.
     """
     check_runs(model, trace_a, trace_b, answer)
-    runs = PatchedRuns(
-        model,
-        trace_a,
-        trace_b,
-        "head",
-        receiver=receiver,
-        reads=reads,
-        feed_forwards=feed_forwards,
-    )
-    *_, last = runs.shares(answer)
+    path = PathInto(receiver, reads, feed_forwards)
+    *_, last = PatchedRuns(model, trace_a, trace_b, "head", path=path).shares(answer)
     return last
 
 
@@ -481,11 +480,11 @@ def growing_map(
     """
     check_runs(model, trace_a, trace_b, answer)
     with turn():
-        into = receiver or (place, 0) if kind == "path" else None
+        path = PathInto(receiver or (place, 0), reads) if kind == "path" else None
         what: What = "head" if kind == "path" else kind
-        runs = PatchedRuns(model, trace_a, trace_b, what, place, receiver=into, reads=reads)
+        runs = PatchedRuns(model, trace_a, trace_b, what, place, path=path)
         answers = runs.answers(answer)
-        estimate = None if into else estimated_map(runs, answer)
+        estimate = None if path else estimated_map(runs, answer)
     found = PatchMap(np.full(runs.shape, np.nan), estimate, answers, len(runs.all))
     if estimate is not None:
         yield found

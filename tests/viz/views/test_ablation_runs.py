@@ -11,7 +11,7 @@ import pytest
 from model.analysis.heads import contributions
 from model.analysis.heads.contributions import Ablations
 from model.run import passes as batches
-from model.run.passes import Passed
+from model.run.passes import ForwardPass
 from model.serving.engine import Engine, Request
 from model.system.jobs import UNEXPECTED
 from viz.shell import background
@@ -87,7 +87,7 @@ def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
     monkeypatch.setattr(background, "engine", lambda: engine)
     go, passes, real = threading.Semaphore(0), list[object](), contributions.forward
 
-    def held(*asked: Any, **how: Any) -> Passed:
+    def held(*asked: Any, **how: Any) -> ForwardPass:
         passes.append(asked)
         assert go.acquire(timeout=60)
         return real(*asked, **how)
