@@ -20,7 +20,7 @@ class Steering:
     `Model.trace`, `Model.generate`, `trace_all` and `measure` take it where they take an intervention; the
     traces do not name it.
 
-    >>> from attention_lens import Steering
+    >>> from model.nn.steering import Steering
     >>> toward = trace.residual["decoder"][2][1]  # (C,): what the stream holds at a token
     >>> steering = Steering(toward, "decoder.1.self", multiple=2.0)
     >>> steering, [*steering.hooks(model.device)]
