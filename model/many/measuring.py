@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from model.analysis.attribution.patching import PatchedRuns
 from model.analysis.heads.ranking import STATISTICS, HeadTokens, Statistic
 from model.analysis.heads.statistics import heads_of
-from model.analysis.stream.steering import Steering
 from model.many.metrics import Metric, for_prompt, named
 from model.many.progress import PromptProgress, counted
 from model.many.prompts import FIRST, LAST, PlacedPrompt, Prompt, placed, prompts_of
 from model.many.replacing import Ablation, HeadDonors, values_replaced
-from model.many.traces import PassChange, traces
+from model.many.traces import trace_all
 from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.steering import PassChange, Steering
 from model.trace.arrays import Array, Wide
 from model.trace.blocks import of_query
 from model.trace.records import Attention
@@ -193,7 +193,8 @@ class _Questions:
             if isinstance(change, Steering):
                 raise ValueError("Heads of a steered run cannot be ablated.")
             donors = HeadDonors.of(self.model, self.prompts, self.ablate, change, self.seed)
-        passes = traces(self.model, (one.prompt.text for one in self.prompts), change, self.batch)
+        texts = (one.prompt.text for one in self.prompts)
+        passes = trace_all(self.model, texts, intervention=change, batch=self.batch)
         for number, trace in enumerate(passes):
             values = {name: float(metric(trace)) for name, metric in self.metrics[number].items()}
             columns: TableColumns = {}

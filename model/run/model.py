@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
-from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.patches import Site, Through, cache_hook, patch_hook, unchanged
+from model.nn.intervention import UNCHANGED
+from model.nn.patches import HookPoint, Hooks, cache_hooks, patch_hooks
 from model.nn.places import place_of
 from model.nn.recorder import Recorder, recording
+from model.nn.steering import PassChange, parted
 from model.run.inputs import TokenIds, ids_given, is_several
 from model.run.protocols import (
     AttentionLayer,
@@ -62,7 +63,7 @@ def from_other_run(
     recorder: Recorder,
     tokens: tuple[Token, ...],
     target_tokens: tuple[Token, ...],
-) -> Through:
+) -> tuple[Hooks, ...]:
     """What puts the parts of the other run, which is passed now, into the next one, as its intervention
     asks.
 
@@ -75,20 +76,20 @@ def from_other_run(
     """
     patch = recorder.intervention.patch
     if patch is None:
-        return unchanged
+        return ()
     other = model.tokens(patch.text)
     check_patch(patch, model.name, model.module, (len(tokens), len(target_tokens)), len(other))
-    sites, kept = patch.sites, dict[Site, Tensor]()
+    points, kept = patch.points, dict[HookPoint, Tensor]()
     donor = Recorder(
         replace(recorder.intervention, patch=None),
         recorder.level,
         source=recorder.source,
         deferred=True,
-        through=cache_hook(kept, sites),
+        hooks=(cache_hooks(kept, points),),
     )
     with recording(donor), torch.inference_mode():
         model.module(*map(model.ids, filter(None, (other, target_tokens))))
-    return patch_hook(kept, [sites])
+    return (patch_hooks(kept, [points]),)
 
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
@@ -241,7 +242,7 @@ class Model:
         self,
         text: str | TokenIds,
         target: str | None = None,
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
@@ -252,7 +253,7 @@ class Model:
         self,
         text: list[str] | list[list[int]],
         target: None = None,
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
@@ -261,7 +262,7 @@ class Model:
         self,
         text: Any,
         target: str | None = None,
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
@@ -276,6 +277,7 @@ class Model:
                 the text itself where the library takes that (BART as a classifier).
             continued: ids that the model has written so far. They follow the text (or the target) as ids,
                 because their letters might be tokenized differently.
+            intervention: what is changed; or a `Steering`, which the trace does not name.
             record: "full" adds feed-forward activations and norm outputs.
             explicit: runs without the fused kernel, and records the scores and weights that the model itself
                 computed.
@@ -310,7 +312,7 @@ class Model:
         self,
         tokens: tuple[Token, ...],
         target_tokens: tuple[Token, ...] = (),
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
@@ -341,7 +343,7 @@ class Model:
         self,
         tokens: tuple[Token, ...],
         target_tokens: tuple[Token, ...],
-        intervention: Intervention,
+        intervention: PassChange,
         *,
         record: Literal["attention", "full"],
         explicit: bool,
@@ -349,9 +351,11 @@ class Model:
         text: str,
     ) -> tuple[Trace, Tensor]:
         """The same, with what the pass ends with where the model is."""
-        recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
+        held, changes = parted(intervention, self.device)
+        recorder = Recorder(held, record, explicit, self.config.source, deferred)
+        recorder.hooks = changes or from_other_run(self, recorder, tokens, target_tokens)
+        recorder.patched = held.patch is not None
         recorder.reruns = self._can_run_again(recorder, max(len(tokens), len(target_tokens)))
-        recorder.through = from_other_run(self, recorder, tokens, target_tokens)
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
         return trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text), ended
@@ -360,8 +364,7 @@ class Model:
         """Whether sub-layers may be run once more instead of being kept: of a long text, where they compute
         the same bits again. Explicit passes keep their steps; on a GPU all stays there; and somebody else's
         weights are theirs to change."""
-        given = recorder.intervention
-        drawn = recorder.explicit or given.dropout > 0 or given.patch is not None
+        drawn = recorder.explicit or recorder.intervention.dropout > 0 or bool(recorder.hooks)
         return tokens >= RERUN_FROM and not (drawn or self._borrowed or self.device.type != "cpu")
 
     def collected(
@@ -429,7 +432,7 @@ class Model:
 
     @asked
     def generate(
-        self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
+        self, text: str, *, limit: int = 20, intervention: PassChange = UNCHANGED
     ) -> tuple[Token, ...]:
         """Greedy continuation of a text, or its translation by an encoder–decoder, without `start`.
 
@@ -443,7 +446,8 @@ class Model:
         tokens = self.tokens(text)
         check_length(len(tokens), self.config.n_ctx, self.name)
         check_intervention(intervention, self.name, self.module, (len(tokens), self.config.n_ctx))
-        with recording(Recorder(intervention, source=self.config.source)):
+        held, changes = parted(intervention, self.device)
+        with recording(Recorder(held, source=self.config.source, hooks=changes)):
             return self._greedy(tokens, limit)
 
     @asked

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from model.nn.config import Reasons, TransformerConfig
-from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.intervention import UNCHANGED
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Place
+from model.nn.steering import PassChange, Steering
 from model.system.files import bytes_text
 from model.system.memory import LARGEST_RECORD
 from model.trace.records import Attention
@@ -250,17 +251,31 @@ def check_id(id_: int, size: int, name: str) -> None:
 
 
 def check_intervention(
-    intervention: Intervention, name: str, module: Runnable, lengths: tuple[int, int]
+    intervention: PassChange, name: str, module: Runnable, lengths: tuple[int, int]
 ) -> None:
-    """Raises ValueError where an intervention names something that this pass does not have.
+    """Raises ValueError where a change names something that this pass does not have.
 
     Args:
         name: the model's.
         lengths: tokens of the text, and of the target (0 without one).
     """
+    layers = {layer.place.name: layer for layer in module.attentions()}
+    if isinstance(intervention, Steering):
+        require(name, "stream", module.unproven)
+        if intervention.place not in layers:
+            raise ValueError(f"{name} has no attention sub-layer {intervention.place!r}.")
+        if layers[intervention.place].place.kind == "cross":
+            raise ValueError(
+                f"The stream is read before a layer, which {intervention.place} is not."
+            )
+        if len(intervention.toward) != module.config.d_model:
+            raise ValueError(
+                f"The direction has {len(intervention.toward)} numbers; the stream of {name} has "
+                f"{module.config.d_model}."
+            )
+        return
     if not intervention.positions:
         require(name, "positions", module.unproven)
-    layers = {layer.place.name: layer for layer in module.attentions()}
     for unknown in {
         *(intervention.only or ()),
         *(place for place, _ in intervention.ablated),
@@ -356,11 +371,13 @@ def _size(place: Place, source: int, target: int) -> tuple[int, int]:
 
 
 def check_continues(
-    name: str, config: TransformerConfig, intervention: Intervention = UNCHANGED
+    name: str, config: TransformerConfig, intervention: PassChange = UNCHANGED
 ) -> None:
     """Raises ValueError where a model cannot continue a text, or not under an intervention."""
     if config.shape == "encoder":
         raise ValueError(f"{name} is an encoder: it reads text, it does not continue it.")
+    if isinstance(intervention, Steering):
+        return
     if intervention.patch is not None:
         raise ValueError(
             "A run with parts of another sentence has a fixed length, so it cannot be continued."
