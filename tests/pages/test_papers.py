@@ -22,7 +22,7 @@ def cards(app: AppTest) -> dict[str, str]:
     found = {}
     for part in app.get("html"):
         for card in re.findall(
-            r'<article class="paper">(.*?)</article>', part.proto.body, re.DOTALL
+            r'<article class="paper"[^>]*>(.*?)</article>', part.proto.body, re.DOTALL
         ):
             title = re.search(r"<h3>(.*?)(?:<span|</h3>)", card)
             assert title is not None
