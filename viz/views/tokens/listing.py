@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import ref
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,7 +18,6 @@ from model.loading.registry import OWN_BERT, models
 from model.run.tokenizers import (
     GPT2Subset,
     Piece,
-    Tokenizer,
     WordTokenizer,
     gpt2,
     gpt2_tokens,
@@ -39,6 +40,9 @@ from viz.notation.numbers import counted
 from viz.notation.words import sentences_of
 from viz.shell.panel import Caption, Check, Panel, Part, Table
 from viz.state.look import Look
+
+if TYPE_CHECKING:
+    from model.run.model import Model
 
 say = sentences_of("tokens.listing")
 
@@ -281,7 +285,7 @@ def _places_of_word(
     """Where the tokens of a word stand in the sentence; empty where they are not found in their order."""
     if number is None:
         return range(0)
-    cuts = _lengths(look.model.tokenizer, look.request.text, len(words))
+    cuts = _lengths(ref(look.model), look.request.text, len(words))
     typed = [place for place, piece in enumerate(own) if not piece.token.special]
     if not cuts or sum(cuts) != len(typed):
         return range(0)
@@ -290,10 +294,16 @@ def _places_of_word(
 
 
 @lru_cache(maxsize=32)
-def _lengths(tokenizer: Tokenizer, text: str, words: int) -> tuple[int, ...]:
-    """How many tokens each word of a text becomes; none where a word alone cannot be cut."""
+def _lengths(model: "ref[Model]", text: str, words: int) -> tuple[int, ...]:
+    """How many tokens each word of a text becomes; none where a word alone cannot be cut. The model is not
+    kept for it: some tokenizers take a hundred megabytes."""
+    there = model()
     try:
-        return tuple(len(word_cut(tokenizer, text, at).own) for at in range(words))
+        return (
+            tuple(len(word_cut(there.tokenizer, text, at).own) for at in range(words))
+            if there
+            else ()
+        )
     except ValueError:
         return ()
 
