@@ -16,7 +16,6 @@ from model.nn.recorder import Recorder
 from model.run.inputs import TokenIds
 from model.run.model import Model, trace_of_pass
 from model.run.protocols import check_intervention, check_length
-from model.run.tokenizers import clean
 from model.system.memory import enough_memory
 from model.trace.arrays import Array
 from model.trace.collect import row_of
@@ -226,9 +225,7 @@ class _Batches:
             for row, (text, length) in enumerate(zip(texts, lengths, strict=True)):
                 own = row_of(recorder, row, (len(ids), ids.shape[1]), length)
                 result = ended[row : row + 1, :length].clone()
-                given = text.text
-                name = clean(given) if isinstance(given, str) else model.spelled(text.tokens)
-                yield trace_of_pass(model, own, result, text.tokens, text=name)
+                yield trace_of_pass(model, own, result, text.tokens, text=text.text)
 
 
 def _are_alike(one: Trace, other: Trace, precision: torch.dtype) -> bool:

@@ -301,7 +301,7 @@ class Model:
                 record=record,
                 explicit=explicit,
                 deferred=logits >= DEFER_FROM,
-                text=clean(text) if isinstance(text, str) else self.spelled(tokens),
+                text=text,
             )
         return trace
 
@@ -345,7 +345,7 @@ class Model:
         record: Literal["attention", "full"],
         explicit: bool,
         deferred: bool,
-        text: str,
+        text: str | TokenIds,
     ) -> tuple[Trace, Tensor]:
         """The same, with what the pass ends with where the model is."""
         recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
@@ -546,12 +546,13 @@ def trace_of_pass(
     tokens: tuple[Token, ...],
     target_tokens: tuple[Token, ...] = (),
     *,
-    text: str,
+    text: str | TokenIds,
 ) -> Trace:
     """The trace of a pass that is over: what lies on a GPU stays there until it is read.
 
     Args:
-        recorder, ended, tokens, target_tokens, text: as in `Model.collected`.
+        recorder, ended, tokens, target_tokens: as in `Model.collected`.
+        text: as the trace names it; ids are named as they are spelled.
     """
     with recording(recorder), torch.inference_mode():
         angles = model.module.embedding.angles(len(tokens), model.device)
@@ -565,7 +566,7 @@ def trace_of_pass(
     trace = trace_of(
         recorder,
         model=model.name,
-        text=text,
+        text=clean(text) if isinstance(text, str) else model.spelled(tokens),
         tokens=tokens,
         target_tokens=target_tokens,
         angles=angles,
