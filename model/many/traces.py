@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.recorder import Recorder
 from model.run.inputs import TokenIds
 from model.run.model import Model, trace_of_pass
-from model.run.protocols import check_intervention, check_length
+from model.run.protocols import check_intervention, check_length, in_names
 from model.system.memory import enough_memory
 from model.trace.arrays import Array
 from model.trace.collect import row_of
@@ -86,26 +86,29 @@ def traces(
     """
     if batch is not None and batch < 1:
         raise ValueError(f"batch is {batch}; it must be a number of texts from 1 up.")
-    if isinstance(change, Steering):
-        _check_steering(model, change)
+    change = (
+        _of_model(change, model)
+        if isinstance(change, Steering)
+        else in_names(change, model.name, model.module)
+    )
     alone = batch == 1 or not _may_be_padded(model, change)
     if alone and isinstance(change, Intervention):
         return _one_by_one(model, texts, change, record)
     return _together(model, texts, change, 1 if alone else batch, record)
 
 
-def _check_steering(model: Model, steering: Steering) -> None:
-    """Raises ValueError where a model cannot be steered so."""
+def _of_model(steering: Steering, model: Model) -> Steering:
+    """The steering with its layer by name. Raises ValueError where a model cannot be steered so."""
     require(model.name, "stream", model.unproven)
     if model.config.shape == "encoder-decoder":
         raise ValueError(f"{model.name} reads two texts; `steered` steers it, one text at a time.")
-    if steering.place not in model.attention_names:
-        raise ValueError(f"{model.name} has no attention sub-layer {steering.place!r}.")
+    place = model.layer(steering.place).place.name
     if len(steering.toward) != model.config.d_model:
         raise ValueError(
             f"The direction has {len(steering.toward)} numbers; the stream of {model.name} has "
             f"{model.config.d_model}."
         )
+    return replace(steering, place=place)
 
 
 def _may_be_padded(model: Model, change: PassChange) -> bool:

@@ -86,9 +86,10 @@ class Intervention:
     `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in
     the attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where
     the model has no such stage. `positions`, `ablated`, `weights`, `stream` and `patch` hold for the whole
-    model. Positions are token numbers, counted from 0. The weights of a row that are not set by hand
-    share what is left to 1, in their own proportions. A causal mask and a window concern self-attention;
-    cross-attention joins two sequences and gets one only where `only` names it.
+    model. A sub-layer goes by its name, or by the number of its layer where each layer has one; a run's own
+    intervention has the names. Positions are token numbers, counted from 0. The weights of a row that are
+    not set by hand share what is left to 1, in their own proportions. A causal mask and a window concern
+    self-attention; cross-attention joins two sequences and gets one only where `only` names it.
 
     Raises ValueError for values outside their range.
 
@@ -138,13 +139,13 @@ class Intervention:
             blocked: Collection[tuple[int, int]] = (),
             fill: float = -math.inf,
             positions: bool = True,
-            ablated: Collection[tuple[str, int]] = (),
-            weights: Collection[tuple[str, int, int, int, float]] = (),
-            stream: Collection[tuple[str, int, int, float]] = (),
+            ablated: Collection[tuple[str | int, int]] = (),
+            weights: Collection[tuple[str | int, int, int, int, float]] = (),
+            stream: Collection[tuple[str | int, int, int, float]] = (),
             patch: Patch | None = None,
             dropout: float = 0.0,
             seed: int = 0,
-            only: Collection[str] | None = None,
+            only: Collection[str | int] | None = None,
             window: int | None = None,
             cap: bool = True,
             bias: bool = True,
@@ -242,15 +243,22 @@ def _members(name: str, members: object) -> frozenset[object]:
                 pass
             case "blocked", (int(query), int(key)) if min(query, key) >= 0:
                 pass
-            case ("ablated", (str(), int())) | ("only", str()):
+            case ("ablated", (str() | int(), int())) | ("only", str() | int()):
                 pass
-            case "weights", (str(), int(head), int(query), int(key), float() | int() as weight) if (
-                min(head, query, key) >= 0 and 0 <= weight <= 1
-            ):
+            case "weights", (
+                str() | int(),
+                int(head),
+                int(query),
+                int(key),
+                float() | int() as weight,
+            ) if min(head, query, key) >= 0 and 0 <= weight <= 1:
                 pass
-            case "stream", (str(), int(token), int(dimension), float() | int() as value) if (
-                min(token, dimension) >= 0 and abs(value) <= LARGEST_MASK_VALUE
-            ):
+            case "stream", (
+                str() | int(),
+                int(token),
+                int(dimension),
+                float() | int() as value,
+            ) if min(token, dimension) >= 0 and abs(value) <= LARGEST_MASK_VALUE:
                 pass
             case _:
                 raise ValueError(f"{name} holds {member!r}; its members must be {_MEMBERS[name]}.")
@@ -260,7 +268,7 @@ def _members(name: str, members: object) -> frozenset[object]:
 def _as_code(value: object) -> str:
     """A field's value; a set as a set with its members in order."""
     if isinstance(value, frozenset) and value:
-        return "{" + ", ".join(map(repr, sorted(value))) + "}"
+        return "{" + ", ".join(map(repr, sorted(value, key=str))) + "}"
     return repr(value)
 
 

@@ -25,6 +25,7 @@ from model.run.protocols import (
     check_length,
     check_patch,
     check_text,
+    in_names,
 )
 from model.run.tokenizers import Tokenizer, clean
 from model.system.memory import enough_memory, into_memory
@@ -291,7 +292,8 @@ class Model:
             tokens += written
         check_length(len(tokens), self.config.n_ctx, self.name)
         target_tokens = self._target_tokens(tokens, target, written)
-        check_intervention(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
+        lengths = len(tokens), len(target_tokens)
+        intervention = check_intervention(intervention, self.name, self.module, lengths)
         logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             trace, _ = self._passed(
@@ -328,7 +330,7 @@ class Model:
         trace, ended = self._passed(
             tokens,
             target_tokens,
-            intervention,
+            in_names(intervention, self.name, self.module),
             record=record,
             explicit=explicit,
             deferred=deferred,
@@ -441,7 +443,8 @@ class Model:
         check_continues(self.name, self.config, intervention)
         tokens = self.tokens(text)
         check_length(len(tokens), self.config.n_ctx, self.name)
-        check_intervention(intervention, self.name, self.module, (len(tokens), self.config.n_ctx))
+        lengths = len(tokens), self.config.n_ctx
+        intervention = check_intervention(intervention, self.name, self.module, lengths)
         with recording(Recorder(intervention, source=self.config.source)):
             return self._greedy(tokens, limit)
 

@@ -2,6 +2,7 @@
 run."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol, Self
 
 import torch
@@ -11,7 +12,7 @@ from model.nn.config import Reasons, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.patches import OF_HEADS, Patch
-from model.nn.places import Place
+from model.nn.places import Head, Place, place_of, within
 from model.system.files import bytes_text
 from model.system.memory import LARGEST_RECORD
 from model.trace.records import Attention
@@ -245,32 +246,59 @@ def check_record(
 
 def check_id(id_: int, size: int, name: str) -> None:
     """Raises ValueError for an id outside a vocabulary of this size."""
-    if not 0 <= id_ < size:
+    if isinstance(id_, bool) or not (hasattr(id_, "__index__") and 0 <= id_ < size):
         raise ValueError(f"{name} has {size:,} tokens; none has the id {id_}.")
+
+
+def in_names(intervention: Intervention, name: str, module: Runnable) -> Intervention:
+    """An intervention whose sub-layers go by their names, and whose heads count from 0, in place of layers by
+    number and of heads counted from the end.
+
+    Args:
+        name: the model's.
+
+    Raises ValueError for sub-layers and heads that the model does not have.
+    """
+    heads = {layer.place.name: layer.heads for layer in module.attentions()}
+
+    def named(place: str | int) -> str:
+        return [*heads][place_of(place, [*heads], name)]
+
+    def of_head(place: str | int, head: int) -> Head:
+        return named(place), within(head, heads[named(place)], f"{named(place)} has heads")
+
+    only, (ablated, weights, stream) = (
+        intervention.only,
+        (
+            sorted(cells, key=str)
+            for cells in (intervention.ablated, intervention.weights, intervention.stream)
+        ),
+    )
+    if only is None and not (ablated or weights or stream):
+        return intervention
+    return replace(
+        intervention,
+        only=None if only is None else frozenset(named(place) for place in sorted(only, key=str)),
+        ablated=frozenset(of_head(*cell) for cell in ablated),
+        weights=frozenset((*of_head(place, head), *cell) for place, head, *cell in weights),
+        stream=frozenset((named(place), *cell) for place, *cell in stream),
+    )
 
 
 def check_intervention(
     intervention: Intervention, name: str, module: Runnable, lengths: tuple[int, int]
-) -> None:
-    """Raises ValueError where an intervention names something that this pass does not have.
+) -> Intervention:
+    """The intervention as `in_names` writes it. Raises ValueError where it names something that this pass
+    does not have.
 
     Args:
         name: the model's.
         lengths: tokens of the text, and of the target (0 without one).
     """
+    intervention = in_names(intervention, name, module)
     if not intervention.positions:
         require(name, "positions", module.unproven)
     layers = {layer.place.name: layer for layer in module.attentions()}
-    for unknown in {
-        *(intervention.only or ()),
-        *(place for place, _ in intervention.ablated),
-        *(cell[0] for cell in intervention.weights),
-        *(cell[0] for cell in intervention.stream),
-    } - layers.keys():
-        raise ValueError(f"{name} has no attention sub-layer {unknown!r}.")
-    for place, head in (*intervention.ablated, *(cell[:2] for cell in intervention.weights)):
-        if not 0 <= head < layers[place].heads:
-            raise ValueError(f"{place} has heads 0 to {layers[place].heads - 1}, not {head}.")
     for position in sorted(intervention.hidden):
         if position >= lengths[0]:
             raise ValueError(
@@ -307,6 +335,7 @@ def check_intervention(
             raise ValueError(
                 f"Query {query} and key {key} cannot be cut: no sub-layer has both positions."
             )
+    return intervention
 
 
 def check_patch(
@@ -330,12 +359,12 @@ def check_patch(
             require(name, "stream", module.unproven)
         if kind == "feed_forward":
             module.w_out(place)  # raises where there is none
-        elif place not in heads:
-            raise ValueError(f"{name} has no attention sub-layer {place!r}.")
-        elif kind == "stream" and Place.named(place).kind == "cross":
+        else:
+            place_of(place, [*heads], name)
+        if kind == "stream" and Place.named(place).kind == "cross":
             raise ValueError(f"The stream is put in before a layer, which {place} is not.")
-        if kind in OF_HEADS and index >= heads[place]:
-            raise ValueError(f"{place} has heads 0 to {heads[place] - 1}, not {index}.")
+        if kind in OF_HEADS:
+            within(index, heads[place], f"{place} has heads")
         if kind not in OF_HEADS and index >= tokens:
             raise ValueError(f"There is no token {index}: the {stack} reads {tokens} tokens.")
 

@@ -257,7 +257,7 @@ HOSTILE: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("below", "attention_weights", CELL | {"head": -1}, "head: Input should be greater than"),
     ("no head", "attention_weights", CELL | {"head": 8}, "decoder.1.self has head 0 to 7, not 8."),
     ("no query", "attention_weights", CELL | {"query": 13}, "has query 0 to 12, not 13."),
-    ("no cell", "score_parts", CELL | {"key": 13}, "there is no cell (12, 13)."),
+    ("no cell", "score_parts", CELL | {"key": 13}, "has keys 0 to 12, not 13."),
     ("enormous", "score_parts", CELL | {"key": 2**70}, "key: Input should be less than or equal"),
     ("half", "open_attention", {"text": TEXT, "head": 0.5}, "head: Input should be a valid int"),
     ("a list", "open_attention", {"text": TEXT, "query": [1]}, "query: Input should be a valid"),
