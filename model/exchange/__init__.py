@@ -19,6 +19,7 @@ from model.exchange.layers import records_of
 from model.nn.config import ProvenPart
 from model.nn.intervention import Intervention
 from model.nn.places import Place
+from model.system.border import at_border
 from model.trace import array_file
 from model.trace.description import FORMAT, KEY
 from model.trace.given import GivenTokens, texts_of
@@ -33,6 +34,7 @@ __all__ = ["ENDINGS", "FORMATS", "read", "write"]
 GivenNumbers = str | Path | BinaryIO | Mapping[str, Any] | tuple[Any, ...] | list[Any]
 
 
+@at_border
 def read(
     file_or_mapping: GivenNumbers,
     format: FormatName | None = None,
@@ -105,6 +107,7 @@ def read(
     return _trace(run, chosen, kind.title, tokens, target_tokens)
 
 
+@at_border
 def write(trace: Trace, file: str | Path, format: FormatName) -> None:
     """Writes what was recorded as another program names it. A file of that name is replaced.
 

@@ -8,11 +8,12 @@ import weakref
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from model.hub.config import shape_of
 from model.hub.layer_by_layer import in_float32
@@ -27,15 +28,17 @@ from model.nn.intervention import UNCHANGED, Intervention
 from model.run.inputs import TokenIds, row_of_ids
 from model.run.model import Model
 from model.run.protocols import cannot_be_shown
+from model.system.border import at_border
 from model.system.memory import enough_memory
 from model.trace.trace import Trace
 
 _SPREADS = (nn.DataParallel, nn.parallel.DistributedDataParallel)  # their forward adds nothing
 
 
+@partial(at_border, besides=("text",))
 def trace(
     model: nn.Module,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase | None,
     text: str | TokenIds,
     *,
     target: str | None = None,
@@ -64,7 +67,8 @@ def trace(
     return ours.trace(ids, target, intervention, record=record, explicit=explicit)
 
 
-def opened(model: nn.Module, tokenizer: Any) -> Model:
+@at_border
+def opened(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None) -> Model:
     """A loaded model as one of ours, for several texts. Its attention is proven once, and again after its
     weights or its parts were changed, but for changes through `.data`, which PyTorch does not count; what
     was proven is forgotten with the model.

@@ -24,14 +24,15 @@ from model.analysis.attribution.patching import (
     What,
     along_path,
 )
-from model.many.metrics import Metric, for_prompt
+from model.many.metrics import Metric, for_prompt, named, value_of
 from model.many.progress import PromptProgress, counted
-from model.many.prompts import PlacedPrompt, Prompt, placed, prompts_of
+from model.many.prompts import PlacedPrompt, Prompts, placed, prompts_of
 from model.many.traces import traces
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Site
 from model.nn.places import Head
 from model.run.protocols import check_same_length
+from model.system.border import at_border
 from model.trace.arrays import Array, Wide
 from model.trace.collect import array_of, deferred_logits
 from model.trace.trace import Logits, Trace
@@ -83,7 +84,7 @@ def values_replaced(
         ended = patched(batch)
         for row, spot in enumerate(batch):
             trace = _predicted(runs, ended[row : row + 1])
-            yield spot, {name: float(metric(trace)) for name, metric in metrics.items()}
+            yield spot, {name: value_of(metric, trace) for name, metric in metrics.items()}
 
 
 def _predicted(runs: PatchedRuns, ended: Tensor) -> Trace:
@@ -230,10 +231,11 @@ def _means(
     }
 
 
+@at_border
 def patch_all(
     model: "Model",
-    prompts: "Iterable[str | Prompt | Mapping[str, Any]] | pd.DataFrame",
-    metric: Metric,
+    prompts: Prompts,
+    metric: str | Metric,
     *,
     what: What = "head",
     place: str = "",
@@ -258,7 +260,8 @@ def patch_all(
     metric.
 
     Args:
-        metric: a function of a trace; of a patched run that has its tokens and its prediction only.
+        metric: a function of a trace, or a name as in `measure`; of a patched run it has the tokens and the
+            prediction only.
         what: the part: "head", "weights", "head_tokens", "stream" or "feed_forward", as `patch_map` has them.
         place: the sub-layer of "head_tokens".
         receiver: a head (sub-layer, number): what earlier heads do by way of it alone (path patching).
@@ -272,7 +275,10 @@ def patch_all(
     import pandas as pd
 
     asked = [placed(model, one) for one in prompts_of(prompts)]
-    metrics = [for_prompt(model, {PATCHED: metric}, one.prompt) for one in asked]
+    metrics = [
+        for_prompt(model, dict.fromkeys([PATCHED], *named(metric).values()), one.prompt)
+        for one in asked
+    ]
     for one in asked:
         if not one.prompt.corrupt:
             raise ValueError(f"{one.prompt} has no corrupt text to take parts from.")
@@ -300,7 +306,7 @@ def _rows(
     reads: Sequence[PathReads],
 ) -> Iterator[dict[str, object]]:
     """The rows of one pair. metrics: one, by the name of its column."""
-    clean, corrupt = (float(metrics[PATCHED](run)) for run in (runs.trace, runs.other))
+    clean, corrupt = (value_of(metrics[PATCHED], run) for run in (runs.trace, runs.other))
     roles = prompt.role_of
     for spot, values in values_replaced(runs, metrics, receiver, reads):
         of_text = spot.token is not None and not runs.trace.target_tokens

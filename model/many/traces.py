@@ -16,6 +16,7 @@ from model.nn.recorder import Recorder
 from model.run.inputs import TokenIds
 from model.run.model import Model, trace_of_pass
 from model.run.protocols import check_intervention, check_length, in_names
+from model.system.border import at_border
 from model.system.memory import enough_memory
 from model.trace.arrays import Array
 from model.trace.collect import row_of
@@ -30,6 +31,7 @@ PassChange = Intervention | Steering
 Record = Literal["attention", "full"]
 
 
+@at_border
 def trace_all(
     model: Model,
     texts: Iterable[str | TokenIds],

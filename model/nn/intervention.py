@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from model.nn.config import Shape
 from model.nn.patches import Patch
+from model.system.border import check_fields
 
 MaskChoice = Literal["model", "none", "causal"]
 
@@ -159,9 +160,10 @@ class Intervention:
         return f"Intervention({', '.join(changed)})"
 
     def __post_init__(self) -> None:
+        check_fields(self, besides=_MEMBERS)
         for name in _MEMBERS:
             members = getattr(self, name)
-            if members is not None:
+            if members is not None or name != "only":
                 object.__setattr__(self, name, _members(name, members))
         for row, total in self._set_by_hand().items():
             if total > 1 + 1e-9:
@@ -236,7 +238,7 @@ def _members(name: str, members: object) -> frozenset[object]:
     """The members of a set field, pairs as tuples, so that equal interventions hash alike."""
     if isinstance(members, str) or not isinstance(members, Iterable):
         raise ValueError(f"{name} is {members!r}; it must be a set.")
-    plain = frozenset(tuple(member) if isinstance(member, list) else member for member in members)
+    plain = frozenset(map(_plain, members))
     for member in plain:
         match name, member:
             case "hidden", int(position) if position >= 0:
@@ -263,6 +265,13 @@ def _members(name: str, members: object) -> frozenset[object]:
             case _:
                 raise ValueError(f"{name} holds {member!r}; its members must be {_MEMBERS[name]}.")
     return plain
+
+
+def _plain(member: object) -> object:
+    """A list or an array as a tuple, and numbers of numpy and PyTorch as Python's."""
+    if hasattr(member, "tolist"):
+        member = member.tolist()
+    return tuple(map(_plain, member)) if isinstance(member, list | tuple) else member
 
 
 def _as_code(value: object) -> str:

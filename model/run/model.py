@@ -13,7 +13,7 @@ from torch import Tensor
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Site, Through, cache_hook, patch_hook, unchanged
-from model.nn.places import place_of
+from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
 from model.run.inputs import TokenIds, ids_given, is_several
 from model.run.protocols import (
@@ -24,10 +24,10 @@ from model.run.protocols import (
     check_intervention,
     check_length,
     check_patch,
-    check_text,
     in_names,
 )
 from model.run.tokenizers import Tokenizer, clean
+from model.system.border import at_border
 from model.system.memory import enough_memory, into_memory
 from model.system.remote import asked
 from model.system.settings import settings
@@ -195,6 +195,7 @@ class Model:
         """Tensors of its files that Hugging Face's library leaves out: nothing shown depends on them."""
         return self.module.unused
 
+    @at_border
     def require(self, part: ProvenPart) -> None:
         """Raises UnprovenError where a part of the model is not proven."""
         require(self.name, part, self.unproven)
@@ -228,10 +229,12 @@ class Model:
             raise ValueError("There is no text yet. Type a sentence.")
         return self.tokenizer.tokens(text)
 
+    @at_border
     def spelled(self, tokens: Sequence[Token]) -> str:
         """Tokens as a text."""
         return self.tokenizer.decode([token.id for token in tokens])
 
+    @at_border
     def new_words(self, text: str) -> tuple[str, ...]:
         """The words of a text that are not in this model's vocabulary."""
         return self.tokenizer.new_words(text)
@@ -257,6 +260,7 @@ class Model:
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> list[Trace]: ...
+    @at_border
     def trace(
         self,
         text: Any,
@@ -307,6 +311,7 @@ class Model:
             )
         return trace
 
+    @at_border
     def passed(
         self,
         tokens: tuple[Token, ...],
@@ -327,6 +332,8 @@ class Model:
             deferred: whether the logits are left to be computed when they are asked for.
             text: as the trace names it.
         """
+        if not tokens:
+            raise ValueError("There is no text yet: it has no tokens.")
         trace, ended = self._passed(
             tokens,
             target_tokens,
@@ -396,6 +403,7 @@ class Model:
         """The tokens that logits stand for. Some models have logits that stand for none."""
         return Vocabulary(min(logits, self.tokenizer.size), self.tokenizer.named)
 
+    @at_border
     def on(self, device: torch.device) -> "Model":
         """The same model on a device: the weights are moved, not copied. Raises ValueError for weights that
         are somebody else's."""
@@ -416,6 +424,7 @@ class Model:
         known: Mapping[str, int] = getattr(self.tokenizer, "languages", {})
         return known
 
+    @at_border
     def translating(self, source: str, target: str) -> "Model":
         """The same model from one of its languages into another. Raises ValueError for codes that it does not
         know."""
@@ -429,6 +438,7 @@ class Model:
         return made
 
     @asked
+    @at_border
     def generate(
         self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
     ) -> tuple[Token, ...]:
@@ -449,30 +459,42 @@ class Model:
             return self._greedy(tokens, limit)
 
     @asked
+    @at_border
     def unembed(self, stream: Array) -> Array:
         """States of the stream (…, d_model) as logits (…, vocabulary): the logit lens. Raises
         ValueError for an encoder without a head, and where that is not proven."""
         self.require("unembedding")
         with torch.inference_mode():
+            if np.shape(stream)[-1:] != (self.config.d_model,):
+                raise ValueError(
+                    f"States of {self.name} have {self.config.d_model} numbers each, not the shape "
+                    f"{np.shape(stream)}."
+                )
             states = torch.tensor(np.asarray(stream), dtype=self.precision, device=self.device)
             return numbers_of(self.module.unembed(states))
 
     @asked
+    @at_border
     def head_output(self, attention: Attention, head: int) -> Array:
         """(query, d_model): what one head writes to the stream through its slice of W_O. Raises ValueError
         where W_O is not known."""
+        head = within(head, attention.heads, f"{attention.name} has heads")
         context = torch.tensor(attention.output[head], device=self.device)  # (query, d_v)
         if head in attention.ablated:
             context = torch.zeros_like(context)
         with torch.inference_mode():
             return numbers_of(context @ self.w_o(attention.name, head).T.float())
 
-    def w_o(self, name: str, head: int) -> torch.Tensor:
+    @at_border
+    def w_o(self, name: str | int, head: int) -> torch.Tensor:
         """(d_model, d_v): the columns of a sub-layer's W_O that read one head. Raises ValueError where it is
         not proven."""
         self.require("output")
-        return self.layer(name).output.weight.chunk(self.layer(name).heads, 1)[head]
+        layer = self.layer(name)
+        head = within(head, layer.heads, f"{layer.place.name} has heads")
+        return layer.output.weight.chunk(layer.heads, 1)[head]
 
+    @at_border
     def truncate(self, text: str) -> str:
         """The beginning of a text, cut after the last token that this model can read."""
         context = self.config.n_ctx
@@ -483,12 +505,14 @@ class Model:
         fitting = (cut for cut in beginnings if len(self.tokenizer.tokens(cut)) <= context)
         return next(fitting, "")
 
+    @at_border
     def ids(self, tokens: Sequence[Token]) -> torch.Tensor:
         """(1, token): what the module is fed."""
         ids = torch.tensor([[token.id for token in tokens]])
         return ids.to(self.device, non_blocking=True)
 
     @asked
+    @at_border
     def decoder_prompt(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         """What the decoder reads before it writes: the text, or the beginning of a target."""
         translates = self.config.shape == "encoder-decoder"
@@ -530,7 +554,6 @@ class Model:
         if start is None:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
         if target is not None or written:
-            check_text(target or "")
             fed = self.target_tokenizer.tokens(target or "") + written
         elif self.module.rereads:
             fed = tokens

@@ -13,6 +13,7 @@ from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Head, Place, place_of, within
+from model.system.border import is_whole
 from model.system.files import bytes_text
 from model.system.memory import LARGEST_RECORD
 from model.trace.records import Attention
@@ -193,12 +194,6 @@ def cannot_be_shown(name: str, reason: ValueError) -> ValueError:
     return ValueError(f"{name} cannot be shown: {str(reason).removesuffix('.')}.")
 
 
-def check_text(text: object) -> None:
-    """Raises ValueError for what is not one text: a list of texts, what a tokenizer gives."""
-    if not isinstance(text, str):
-        raise ValueError(f"One text is read at a time, as a str, not {type(text).__name__}.")
-
-
 def check_length(length: int, context: int, name: str) -> None:
     """Raises TextTooLongError where a text has more tokens than the model's context."""
     if length > context:
@@ -246,7 +241,7 @@ def check_record(
 
 def check_id(id_: int, size: int, name: str) -> None:
     """Raises ValueError for an id outside a vocabulary of this size."""
-    if isinstance(id_, bool) or not (hasattr(id_, "__index__") and 0 <= id_ < size):
+    if not is_whole(id_) or not 0 <= id_ < size:
         raise ValueError(f"{name} has {size:,} tokens; none has the id {id_}.")
 
 
@@ -267,21 +262,20 @@ def in_names(intervention: Intervention, name: str, module: Runnable) -> Interve
     def of_head(place: str | int, head: int) -> Head:
         return named(place), within(head, heads[named(place)], f"{named(place)} has heads")
 
-    only, (ablated, weights, stream) = (
-        intervention.only,
-        (
-            sorted(cells, key=str)
-            for cells in (intervention.ablated, intervention.weights, intervention.stream)
-        ),
-    )
+    ablated = sorted(intervention.ablated, key=str)
+    weights, stream = (sorted(intervention.weights, key=str), sorted(intervention.stream, key=str))
+    only = None if intervention.only is None else sorted(intervention.only, key=str)
     if only is None and not (ablated or weights or stream):
         return intervention
     return replace(
         intervention,
-        only=None if only is None else frozenset(named(place) for place in sorted(only, key=str)),
+        only=None if only is None else frozenset(map(named, only)),
         ablated=frozenset(of_head(*cell) for cell in ablated),
-        weights=frozenset((*of_head(place, head), *cell) for place, head, *cell in weights),
-        stream=frozenset((named(place), *cell) for place, *cell in stream),
+        weights=frozenset(
+            (*of_head(place, head), query, key, weight)
+            for place, head, query, key, weight in weights
+        ),
+        stream=frozenset((named(place), token, at, value) for place, token, at, value in stream),
     )
 
 

@@ -91,6 +91,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     an error nothing is left of it; what a killed process left in the folder is removed by the next one. A
     device is written as it is."""
     path = path.resolve()
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file in it.")
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent}.")
     if path.exists() and not path.is_file():
         with path.open("wb") as device:
             yield device

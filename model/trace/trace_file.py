@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 from numpy.typing import NDArray
 
 from model.nn.stages import STAGES
+from model.system.border import at_border
 from model.system.deadline import PassTooLongError
 from model.system.files import bounded, opened
 from model.system.settings import SETTING_OF_TRACES, settings
@@ -35,6 +36,7 @@ from model.trace.trace import Logits, Trace, Vocabulary
 __all__ = ["load_trace", "read_arrays", "read_trace", "read_trace_of", "trace_file"]
 
 
+@at_border
 def load_trace(path: str | Path, *, most_bytes: int | None = None) -> Trace:
     """The trace of a file. It is read strictly, and nothing in it is executed.
 

@@ -17,6 +17,7 @@ from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import families
 from model.capture import CaptureWarning, capture
 from model.nn.places import Place
+from model.system.border import at_border
 from model.system.files import bytes_text
 from model.system.settings import MEGABYTE
 from model.trace.arrays import Array, BoolArray, read_only
@@ -83,6 +84,7 @@ class TrainingRecord:
     left out with a TrainingRecordWarning, for example because its numbers are not finite any more.
     """
 
+    @at_border
     def __init__(
         self,
         path: str | Path,
@@ -109,6 +111,8 @@ class TrainingRecord:
         """
         if isinstance(probes, str) or not 0 < len(probes) <= MOST_PROBES:
             raise ValueError(f"probes must be a list of 1 to {MOST_PROBES} texts or rows of ids.")
+        if not megabytes > 0:
+            raise ValueError(f"megabytes is {megabytes}; it must be above 0.")
         if every < 1 or not 2 <= most <= MOST_STEPS:
             raise ValueError(
                 f"every must be at least 1 and most between 2 and {MOST_STEPS:,}, not {every} and {most}."
@@ -129,6 +133,7 @@ class TrainingRecord:
         self._sum: Tensor | float = 0.0
         self._count = 0
 
+    @at_border
     def step(
         self,
         model: nn.Module,
@@ -147,6 +152,8 @@ class TrainingRecord:
 
         Raises ValueError, with a sentence, where nothing of the module can be recorded at the first step.
         """
+        if step < 0:
+            raise ValueError(f"step is {step}; it must be the number of steps that were made.")
         if loss is not None:
             self._sum += loss.detach().float().mean() if isinstance(loss, Tensor) else float(loss)
             self._count += 1

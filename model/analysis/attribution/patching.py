@@ -31,6 +31,7 @@ from model.nn.patches import (
 from model.nn.places import Head, Place, layer_label
 from model.nn.recorder import Recorder, recording
 from model.run.protocols import check_id, check_same_length
+from model.system.border import at_border
 from model.system.remote import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
@@ -61,6 +62,7 @@ class Spot:
 
 
 @asked
+@at_border
 def patch_map(
     model: "Model",
     trace_a: Trace,

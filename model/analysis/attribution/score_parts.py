@@ -19,6 +19,7 @@ from model.analysis.attribution.stream_parts import (
 from model.analysis.heads.labels import allowed_cells
 from model.nn.places import within
 from model.run.protocols import check_id
+from model.system.border import at_border
 from model.system.remote import asked
 from model.trace.arrays import Wide
 from model.trace.blocks import of_query
@@ -77,6 +78,7 @@ class ScoreParts:
 
 
 @asked
+@at_border
 def score_parts(
     model: "Model", trace: Trace, name: str | int, head: int, query: int, key: int
 ) -> ScoreParts:
@@ -242,6 +244,7 @@ class EdgeValues:
         """(query,): the key whose edge carries the longest vector."""
         return self.norms.argmax(-1)
 
+    @at_border
     def logit(self, token_id: int, against: int | None = None, *, position: int = -1) -> Wide:
         """(query, key): what each edge adds to a logit, or to how far it lies above another token's.
 
@@ -276,6 +279,7 @@ class EdgeValues:
 
 
 @asked
+@at_border
 def edge_values(
     model: "Model", trace: Trace, name: str | int, head: int, *, through_output: bool = True
 ) -> EdgeValues:

@@ -18,6 +18,7 @@ from model.analysis.stream.stream import sub_layers
 from model.nn.patches import SiteKind, Through
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
+from model.system.border import at_border, check_fields
 from model.system.remote import asked
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.records import Token
@@ -64,12 +65,16 @@ class Steering:
     """
 
     toward: Array  # (C,), as `direction` gives it
-    place: str  # the layer's first attention sub-layer
+    place: str | int  # the layer's first attention sub-layer, or the number of the layer
     multiple: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __repr__(self) -> str:
         return f"<Steering before {self.place}: {self.multiple:g} × {len(self.toward)} numbers>"
 
+    @at_border
     def through(self, device: torch.device) -> Through:
         """What adds it while a pass runs."""
         added = torch.tensor(np.asarray(self.toward), device=device) * self.multiple

@@ -102,7 +102,7 @@ def test_the_nearest_name_is_offered(model: Model) -> None:
 def test_a_path_names_a_folder_and_never_a_shipped_model() -> None:
     with pytest.raises(ValueError, match="There is no model"):
         load_model(Path("stories"))
-    with pytest.raises(ValueError, match="by its name or its path"):
+    with pytest.raises(ValueError, match="name is None"):
         load_model(None)  # type: ignore[arg-type]
 
 

@@ -35,7 +35,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"ablated": {"decoder.0.self"}}, "ablated"),
     ({"ablated": {(0, "decoder.0.self")}}, "ablated"),
     ({"only": "decoder.0.self"}, "only"),
-    ({"only": {3}}, "only"),
+    ({"only": {3.5}}, "only"),
 ]
 
 
