@@ -6,7 +6,7 @@ from pathlib import Path
 from model.code.check import checked_difference
 from model.code.script import model_script, stem, weights_file
 from model.loading.registry import load_model
-from model.system.files import write_whole
+from model.system.files import made_folder, write_whole
 from model.system.machine import speak_utf8
 
 
@@ -31,9 +31,11 @@ def main() -> None:
     script = given.output / f"{stem(model)}.py"
     weights = given.output / f"{stem(model)}.safetensors"
     try:
-        given.output.mkdir(parents=True, exist_ok=True)
+        made_folder(given.output)
         write_whole(script, text.encode())
         write_whole(weights, weights_file(named))
+    except ValueError as refusal:
+        parser.error(str(refusal))
     except OSError as error:
         parser.error(f"{given.output}: {error.strerror}.")
     print(f"Wrote {script} and {weights}.")

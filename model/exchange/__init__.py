@@ -9,6 +9,7 @@ again = read("cache.npz")  # of TransformerLens, nnsight, Hugging Face's library
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +21,7 @@ from model.nn.config import ProvenPart
 from model.nn.intervention import Intervention
 from model.nn.places import Place
 from model.system.border import at_border
+from model.system.files import there
 from model.trace import array_file
 from model.trace.description import FORMAT, KEY
 from model.trace.given import GivenTokens, texts_of
@@ -34,7 +36,7 @@ __all__ = ["ENDINGS", "FORMATS", "read", "write"]
 GivenNumbers = str | Path | BinaryIO | Mapping[str, Any] | tuple[Any, ...] | list[Any]
 
 
-@at_border
+@partial(at_border, besides=("file_or_mapping",))
 def read(
     file_or_mapping: GivenNumbers,
     format: FormatName | None = None,
@@ -77,7 +79,7 @@ def read(
     and more or fewer tokens than were read.
     """
     if isinstance(file_or_mapping, str | Path):
-        path = Path(file_or_mapping)
+        path = there(file_or_mapping)
         if format == "headvis" or path.is_dir() or path.suffix == ".json":
             run, words, model = read_headvis(path)
             return _trace(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from model.loading.registry import load_model, models, silent
 from model.system.border import at_border
+from model.system.files import made_folder
 from model.trace.uploaded import ENDING
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def record_lines(
         raise ValueError("There is no text to be recorded.")
     opened = _opened(model, by_layer)
     to = Path(to)
-    to = Path(to)
-    to.mkdir(parents=True, exist_ok=True)
+    to = made_folder(to)
     files = [to / f"{number:03}{ENDING}" for number in range(1, len(lines) + 1)]
     for text, file in zip(lines, files, strict=True):
         _written(opened, text, file, full=full)

@@ -206,6 +206,8 @@ def named(name: object) -> str:
 
 def _unknown(name: str) -> str:
     near = meant(name, (*models, *untrained(), *hub_models))
+    if not near and settings().folders and _is(Path.is_dir, os.path.dirname(name) or "."):
+        near = meant(name, (str(one) for one in Path(os.path.dirname(name)).iterdir()))
     here = f"The models are {', '.join(models)}"
     if untrained():
         here += f"; untrained: {', '.join(untrained())}"

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from model.run.model import Model
 
-Prompts = Union[  # one, several, or a table with a column for each field of `Prompt`
-    "str | Prompt | Iterable[str | TokenIds | Prompt | Mapping[str, Any]]", "pd.DataFrame"
-]
 AnswerToken = str | int  # a word as it would follow the text, or the id of a token
 QUOTED = 200  # characters of a text in a sentence about it
 FIRST, LAST = "first", "last"
@@ -82,7 +79,11 @@ class Prompt:
         return f"“{text[:QUOTED]}{'…' if len(text) > QUOTED else ''}”"
 
 
-def prompts_of(given: "Prompts") -> list[Prompt]:
+# One, several, or a table with a column for each field.
+Prompts = Union[str, Prompt, Iterable[str | TokenIds | Prompt | Mapping[str, Any]], "pd.DataFrame"]
+
+
+def prompts_of(given: Prompts) -> list[Prompt]:
     """Prompts of texts, of ids, of dictionaries with the fields of `Prompt`, or of a table with a column for
     each field."""
     if isinstance(given, str | Prompt):

@@ -372,6 +372,7 @@ class Model:
         drawn = recorder.explicit or given.dropout > 0 or given.patch is not None
         return tokens >= RERUN_FROM and not (drawn or self._borrowed or self.device.type != "cpu")
 
+    @at_border
     def collected(
         self,
         recorder: Recorder,
@@ -396,6 +397,9 @@ class Model:
         >>> model.collected(recorder, ended, tokens)[0].find("decoder.1.self").sizes
         (8, 3, 3)
         """
+        fed = len(target_tokens or tokens)
+        if ended.ndim < 3 or ended.shape[1] != fed:
+            raise ValueError(f"A pass ends with (1, {fed}, …), not {tuple(ended.shape)}.")
         trace = trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text)
         return trace, array_of(ended)
 

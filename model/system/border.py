@@ -57,7 +57,7 @@ def at_border(function: Callable[P, R], *, besides: Collection[str] = ()) -> Cal
 
     @wraps(function)
     def checked(*args: P.args, **named: P.kwargs) -> R:
-        hints = _hints(function)
+        hints = hints_of(function)
         for name, value in parameters.bind(*args, **named).arguments.items():
             several = parameters.parameters[name].kind in _SEVERAL
             if name in hints and name not in besides and not several:
@@ -73,7 +73,7 @@ _SEVERAL = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 def check_fields(record: object, *, besides: Collection[str] = ()) -> None:
     """Raises ValueError where a field of a dataclass is not what its annotation allows. besides: fields that
     the class reads in ways of its own."""
-    for name, hint in _hints(type(record).__init__).items():
+    for name, hint in hints_of(type(record).__init__).items():
         if name not in besides:
             check_argument(name, getattr(record, name), hint)
 
@@ -131,7 +131,8 @@ class _Names(dict[str, Any]):
 
 
 @cache
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of its arguments; names that are imported for type checkers only stand for classes."""
     inner: Any = function
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
@@ -179,11 +180,13 @@ def _holds(kind: type, members: tuple[Any, ...], value: Any) -> bool:
     if hasattr(value, "tolist") and getattr(value, "ndim", None) and Any not in members:
         value = value[0] if value.ndim == 2 and len(value) == 1 else value  # (1, token)
         value = value[: LOOKED_AT + 1].tolist()
-    if not isinstance(value, list | tuple | set | frozenset):
-        is_text = isinstance(value, str | bytes | bytearray | Mapping)
-        return not is_text and kind in (Iterable, Collection) and isinstance(value, kind)
-    if isinstance(value, set | frozenset) and issubclass(kind, Sequence):
+    any_kind = Sequence if issubclass(kind, Sequence) else kind
+    is_list = isinstance(value, list | tuple | set | frozenset) and not issubclass(kind, Sequence)
+    is_text = isinstance(value, str | bytes | bytearray | Mapping)
+    if is_text or not (is_list or isinstance(value, any_kind)):
         return False
+    if not isinstance(value, Collection):
+        return True  # it can be read once only
     if kind is tuple and members[-1] is not Ellipsis:
         return len(value) == len(members) and all(map(_allows, members, value))
     return len(value) > LOOKED_AT or all(_allows(members[0], member) for member in value)

@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from model.system.border import meant
+
 LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 PIECE = 2**20  # bytes that are hashed at once
 DEEPEST = 12  # lists and objects inside one another, in JSON that is read strictly
@@ -44,6 +46,16 @@ def open_file(path: Path) -> BinaryIO:
             raise IsADirectoryError(f"{path.name} is a folder")
         raise OddFileError(f"its {path.name} is not an ordinary file")
     return os.fdopen(descriptor, "rb")
+
+
+def there(path: str | Path) -> Path:
+    """The path of a file that somebody asks for on this computer. Raises ValueError where there is none, with
+    the nearest name in its folder."""
+    path = Path(path)
+    if not path.exists():
+        beside = os.listdir(path.parent) if path.parent.is_dir() else []
+        raise ValueError(f"There is no file {path.name}{meant(path.name, beside)}.")
+    return path
 
 
 @contextmanager
@@ -83,6 +95,16 @@ def text_of(path: Path, most: int) -> str:
         return content_of(path, most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name} is not a text in UTF-8.") from error
+
+
+def made_folder(path: str | Path) -> Path:
+    """A folder, made where it is missing, with those around it. Raises ValueError for the name of a file."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ValueError(f"{path} is a file; name a folder.") from error
+    return path
 
 
 @contextmanager

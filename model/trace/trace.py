@@ -315,6 +315,7 @@ class Trace:
         return cls.of_attention(records, "arrays", "", tokens, target_tokens, WITHOUT_MODEL)
 
     @classmethod
+    @at_border
     def of_attention(
         cls,
         records: tuple[Attention, ...],

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from model.nn.stages import STAGES
 from model.system.border import at_border
 from model.system.deadline import PassTooLongError
-from model.system.files import bounded, opened
+from model.system.files import bounded, opened, there
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.trace import array_file
 from model.trace.array_file import Header
@@ -49,7 +49,7 @@ def load_trace(path: str | Path, *, most_bytes: int | None = None) -> Trace:
     <Trace of house-gpt: 13 tokens, 4 attention layers>
     """
     bound = settings().trace_bytes if most_bytes is None else most_bytes
-    with opened(Path(path), bound, SETTING_OF_TRACES) as (file, size):
+    with opened(there(path), bound, SETTING_OF_TRACES) as (file, size):
         return read_trace_of(file, size, bound)
 
 

@@ -17,7 +17,7 @@ from model.nn.config import Stack
 from model.nn.places import Place, head_label, place_of, within
 from model.system.border import at_border
 from model.system.deadline import PassTooLongError
-from model.system.files import bounded, opened, whole_file
+from model.system.files import bounded, opened, there, whole_file
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.system.version import PRODUCT
 from model.trace import array_file
@@ -324,7 +324,7 @@ def load_training(path: str | Path) -> RecordedTraining:
     Raises ValueError, with a sentence, for a file that holds no such record, is larger than
     ATTENTION_TRACE_MB says, or cannot be read.
     """
-    with opened(Path(path), settings().trace_bytes, SETTING_OF_TRACES) as (file, size):
+    with opened(there(path), settings().trace_bytes, SETTING_OF_TRACES) as (file, size):
         return read_training(file, size)
 
 

@@ -17,7 +17,8 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from model.system.files import bounded, bytes_text, content_of, printable, text_of
+from model.system.border import meant
+from model.system.files import bounded, bytes_text, content_of, printable, text_of, there
 from model.system.machine import speak_utf8
 from viz.notation.words import sentences_of
 
@@ -72,10 +73,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif given[:1] == ["record"]:
             _record(_record_parser().parse_args(given[1:]))
         else:
+            _check_word(given[:1])
             _start(_start_parser().parse_args(given[given[:1] == ["open"] :]))
     except ValueError as refusal:
         print(printable(f"{program()}: {refusal}"), file=sys.stderr)
         sys.exit(2)
+
+
+def _check_word(given: Sequence[str]) -> None:
+    """Raises ValueError for a first word that is a mistyped command."""
+    from model.loading.registry import models
+
+    for word in given:
+        near = meant(word, COMMANDS)
+        if near and word not in COMMANDS and models.found(word) is None and not meant(word, models):
+            raise ValueError(f"There is no command {word!r}{near}.")
 
 
 def program() -> str:
@@ -325,7 +337,7 @@ def _site(options: argparse.Namespace) -> None:
 def _text(name: str) -> str:
     """What a file holds, or standard input; without the end of its last line."""
     if name != "-":
-        return text_of(Path(name), MOST_TEXT).removesuffix("\n")
+        return text_of(there(name), MOST_TEXT).removesuffix("\n")
     content = sys.stdin.buffer.read(MOST_TEXT + 1)
     bounded(len(content), MOST_TEXT)
     try:

@@ -169,7 +169,7 @@ def parts(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Fi
     >>> type(figures.parts(["token", "position"], [1.5, -0.5], title="A score"))
     <class 'plotly.graph_objs._figure.Figure'>
     """
-    return on_white(part_bars(names, values, title=title))
+    return on_white(part_bars(names, [float(value) for value in values], title=title))
 
 
 def _head_of(trace: Trace, place: str | int, head: int) -> Attention:
