@@ -98,9 +98,15 @@ class OwnModule(nn.Module):
         return attended
 
 
+def loaded_elsewhere() -> nn.Module:
+    """A model of Hugging Face's library, without a tokenizer."""
+    sizes = {"vocab_size": 50, "n_embd": 32, "n_layer": 2, "n_head": 4}
+    config = transformers.GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
 def good(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[str, Any]]:
-    """Right arguments: by their names alone; by name of a function, where it wants others; and of each class
-    with public methods an object."""
+    """Right arguments by name; those of single functions; and of each class with public methods an object."""
     (folder / "letters.txt").write_text(LETTERS)
     model, own = load_model("stories"), OwnModule().eval()
     trace = model.trace(TEXT)
@@ -110,47 +116,35 @@ def good(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[
     record = TrainingRecord(folder / "b.training", probes=[[1, 2, 3, 1, 2]], every=1)
     record.step(own, 0, loss=1.0)
     training = load_training(folder / "b.training")
-    ends = {"bos_token_id": 0, "eos_token_id": 0}
-    config = transformers.GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4, **ends)
-    loaded = transformers.GPT2LMHeadModel(config).eval()
+    of_library = {"model": loaded_elsewhere(), "tokenizer": None}
     heads, states = np.zeros((2, 3, 4), np.float32), np.zeros((2, 128), np.float32)
+    file = folder / "c.safetensors"
     by_name = {
         **dict(model=model, trace=trace, trace_a=trace, a=trace, b=trace, other=trace, text=TEXT),
         **dict(trace_b=model.trace("Tom saw Tom. Anna saw Tom"), attention=trace.attention[1]),
-        **dict(
-            name=PLACE, place=PLACE, head=1, query=3, key=1, stage="weights", position=0, probe=0
-        ),
+        **dict(name=PLACE, place=PLACE, head=1, query=3, key=1, stage="weights", position=0),
         **dict(texts=[TEXT, "a cat"], prompts=[Prompt(TEXT, answers=(anna, tom), corrupt=TEXT)]),
         **dict(answer=(anna, tom), metric=loss, token_id=tom, tokens=trace.tokens, stream=states),
-        **dict(
-            folder=folder / "profile", path=folder / "c.safetensors", device=torch.device("cpu")
-        ),
-        **dict(
-            tokenizer=model.tokenizer, module=own, file=folder / "c.safetensors", format="trace"
-        ),
+        **dict(folder=folder / "profile", path=file, file=file, device=model.device, probe=0),
+        **dict(tokenizer=model.tokenizer, module=own, format="trace", recorder=Recorder()),
         **dict(values=np.eye(2), rows=["a", "b"], columns=["a", "b"], label="induction", id=1),
-        **dict(
-            weight=0.5, entropy=0.5, first=0, end=2, step=0, probes=[[1, 2, 3]], recorded=states
-        ),
-        **dict(
-            subject=trace, toward=states[0], compute=loss, corpus=folder / "letters.txt", title="t"
-        ),
+        **dict(weight=0.5, entropy=0.5, first=0, end=2, step=0, probes=[[1, 2, 3]], title="t"),
+        **dict(subject=trace, toward=states[0], compute=loss, corpus=folder / "letters.txt"),
         **dict(file_or_mapping=folder / "a.safetensors", part="logits", source="en", target="fr"),
-        **dict(names=["a", "b"], statistic="previous", ended=torch.zeros(1, 2, 128)),
-        "recorder": Recorder(),
+        **dict(names=["a", "b"], statistic="previous", ended=states[None], recorded=states),
     }
     others: dict[str, dict[str, Any]] = {
+        **{f"Profile.{name}": {"head": (PLACE, 1)} for name in vars(type(profiled))},
         "load_model": {"name": "stories"},
         "load_trace": {"path": folder / "a.safetensors"},
         "load_training": {"path": folder / "b.training"},
         "profile": {"model": "stories", "by_line": True},
         "record": {"model": "stories", "to": folder / "d.safetensors"},
         "record_lines": {"model": "stories", "to": folder / "traces"},
-        "search": {"text": "a"},
-        "trace": {"model": loaded, "tokenizer": None, "text": [3, 1, 4]},
-        "opened": {"model": loaded, "tokenizer": None},
-        "results": {"names": ["copying"]},
-        "running": {"names": ["copying"]},
+        **{name: {"text": "a"} for name in ("search", "Profile.search")},
+        "trace": of_library | {"text": [3, 1, 4]},
+        "opened": of_library,
+        **{name: {"names": ["copying"]} for name in ("results", "running")},
         "statistic": {"name": "previous"},
         "parts": {"values": [1.0, 2.0]},
         "Trace.from_arrays": {"query": heads, "key": heads, "value": heads},
@@ -163,9 +157,7 @@ def good(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[
         "TrainingRecord.step": {"model": own},
         "RecordedTraining.gap": {"place": "encoder.0.self"},
         "RecordedTraining.training_run": {"key": "a"},
-        **{f"Profile.{name}": {"head": (PLACE, 1)} for name in vars(type(profiled))},
         "Profile.save": {"folder": folder / "other"},
-        "Profile.search": {"text": "a"},
     }
     objects = {
         **{

@@ -16,7 +16,7 @@ from model.analysis.heads.statistics import heads_of
 from model.analysis.stream.steering import Steering
 from model.many.metrics import GivenMetric, Metric, for_prompt, named, value_of
 from model.many.progress import PromptProgress, counted
-from model.many.prompts import FIRST, LAST, PlacedPrompt, Prompts, placed, prompts_of
+from model.many.prompts import FIRST, LAST, GivenPrompts, PlacedPrompt, placed, prompts_of
 from model.many.replacing import Ablation, HeadDonors, values_replaced
 from model.many.traces import PassChange, traces
 from model.nn.intervention import UNCHANGED, Intervention
@@ -42,7 +42,7 @@ TOGETHER = 256  # prompts whose columns are joined
 @at_border
 def measure(
     model: "Model",
-    prompts: Prompts,
+    prompts: GivenPrompts,
     *,
     weights: Iterable[RolePair] = (),
     statistics: str | Iterable[str] | Mapping[str, HeadStatistic] = (),
@@ -72,7 +72,7 @@ def measure(
     it. A metric is one number of a pass, so it is the same in all rows of a prompt and run. Where nothing is
     asked of heads, a prompt has one row for each run, without layer and head.
 
-    Prompts run one batch after another (`trace_all`), and no trace is kept.
+    GivenPrompts run one batch after another (`trace_all`), and no trace is kept.
 
     Args:
         model: what `load_model` gives.

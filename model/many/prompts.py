@@ -80,10 +80,12 @@ class Prompt:
 
 
 # One, several, or a table with a column for each field.
-Prompts = Union[str, Prompt, Iterable[str | TokenIds | Prompt | Mapping[str, Any]], "pd.DataFrame"]
+GivenPrompts = Union[
+    str, Prompt, Iterable[str | TokenIds | Prompt | Mapping[str, Any]], "pd.DataFrame"
+]
 
 
-def prompts_of(given: Prompts) -> list[Prompt]:
+def prompts_of(given: GivenPrompts) -> list[Prompt]:
     """Prompts of texts, of ids, of dictionaries with the fields of `Prompt`, or of a table with a column for
     each field."""
     if isinstance(given, str | Prompt):

@@ -26,7 +26,7 @@ from model.analysis.attribution.patching import (
 )
 from model.many.metrics import Metric, for_prompt, named, value_of
 from model.many.progress import PromptProgress, counted
-from model.many.prompts import PlacedPrompt, Prompts, placed, prompts_of
+from model.many.prompts import GivenPrompts, PlacedPrompt, placed, prompts_of
 from model.many.traces import traces
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Site
@@ -234,12 +234,12 @@ def _means(
 @at_border
 def patch_all(
     model: "Model",
-    prompts: Prompts,
+    prompts: GivenPrompts,
     metric: str | Metric,
     *,
     what: What = "head",
-    place: str = "",
-    receiver: Head | None = None,
+    place: str | int = "",
+    receiver: tuple[str | int, int] | None = None,
     reads: Sequence[PathReads] = READS,
     progress: PromptProgress = False,
     stop: Callable[[], bool] = lambda: False,
@@ -263,7 +263,7 @@ def patch_all(
         metric: a function of a trace, or a name as in `measure`; of a patched run it has the tokens and the
             prediction only.
         what: the part: "head", "weights", "head_tokens", "stream" or "feed_forward", as `patch_map` has them.
-        place: the sub-layer of "head_tokens".
+        place: the sub-layer of "head_tokens", or the number of its layer.
         receiver: a head (sub-layer, number): what earlier heads do by way of it alone (path patching).
         reads: what the receiver reads of them: "query", "key", "value".
         progress: called with prompts done and prompts in all; True: tqdm's bar.
@@ -275,10 +275,10 @@ def patch_all(
     import pandas as pd
 
     asked = [placed(model, one) for one in prompts_of(prompts)]
-    metrics = [
-        for_prompt(model, dict.fromkeys([PATCHED], *named(metric).values()), one.prompt)
-        for one in asked
-    ]
+    (judge,) = named(metric).values()
+    metrics = [for_prompt(model, {PATCHED: judge}, one.prompt) for one in asked]
+    place = place if place == "" else model.layer(place).place.name
+    into = None if receiver is None else (model.layer(receiver[0]).place.name, receiver[1])
     for one in asked:
         if not one.prompt.corrupt:
             raise ValueError(f"{one.prompt} has no corrupt text to take parts from.")
@@ -288,10 +288,10 @@ def patch_all(
         one = asked[number]
         trace = model.trace(one.prompt.text)
         other, _ = model.passed(model.tokens(one.prompt.corrupt), trace.target_tokens)
-        before = "" if receiver is None else receiver[0]
-        runs = PatchedRuns(model, trace, other, what, place, before=before)
+        before = "" if into is None else into[0]
+        runs = PatchedRuns(model, trace, other, what, str(place), before=before)
         about = {"prompt": number, "condition": one.prompt.condition}
-        rows += [about | row for row in _rows(runs, one, metrics[number], receiver, reads)]
+        rows += [about | row for row in _rows(runs, one, metrics[number], into, reads)]
     frame = pd.DataFrame(rows, columns=PATCH_COLUMNS)
     apart = frame["corrupt"] - frame["clean"]
     frame["share"] = (frame["patched"] - frame["clean"]) / apart.where(apart != 0)

@@ -88,11 +88,7 @@ def traces(
     """
     if batch is not None and batch < 1:
         raise ValueError(f"batch is {batch}; it must be a number of texts from 1 up.")
-    change = (
-        _of_model(change, model)
-        if isinstance(change, Steering)
-        else in_names(change, model.name, model.module)
-    )
+    change = _of_model(change, model) if isinstance(change, Steering) else in_names(change, model)
     alone = batch == 1 or not _may_be_padded(model, change)
     if alone and isinstance(change, Intervention):
         return _one_by_one(model, texts, change, record)
@@ -178,7 +174,7 @@ def _read(model: Model, texts: Iterable[str | TokenIds], change: PassChange) -> 
             tokens = model.tokens(text)
             check_length(len(tokens), model.config.n_ctx, model.name)
             if isinstance(change, Intervention):
-                check_intervention(change, model.name, model.module, (len(tokens), 0))
+                check_intervention(change, model, (len(tokens), 0))
         except ValueError as refusal:
             refusal.add_note(_note(number, text))
             raise

@@ -18,6 +18,7 @@ from model.nn.recorder import Recorder, recording
 from model.run.inputs import TokenIds, ids_given, is_several
 from model.run.protocols import (
     AttentionLayer,
+    Named,
     Runnable,
     check_continues,
     check_id,
@@ -46,11 +47,8 @@ from model.trace.trace import Trace, Vocabulary
 from model.trace.unproven import require
 
 
-class TextReader(Protocol):
+class TextReader(Named, Protocol):
     """A model that reads texts."""
-
-    name: str
-    module: Runnable
 
     def tokens(self, text: str) -> tuple[Token, ...]: ...
 
@@ -133,9 +131,8 @@ class Model:
 
     runs = True  # a recorded run does not
     changed = 0  # when the file of a recorded run was
-    _forced_bos_id: int | None = (
-        None  # the token of the language that was chosen for its translations
-    )
+    # The token of the language that was chosen for its translations.
+    _forced_bos_id: int | None = None
 
     def __init__(
         self,
@@ -206,8 +203,7 @@ class Model:
     def layer(self, name: str | int) -> AttentionLayer:
         """The attention sub-layer of this name, or of this number where each layer has one. Raises ValueError
         for any other."""
-        layers = [*self.module.attentions()]
-        return layers[place_of(name, [layer.place.name for layer in layers], self.name)]
+        return self.module.attentions()[place_of(name, self.attention_names, self.name)]
 
     def stacks(self) -> tuple[Stack, ...]:
         """The stacks that this model has, in order of execution."""
@@ -297,7 +293,7 @@ class Model:
         check_length(len(tokens), self.config.n_ctx, self.name)
         target_tokens = self._target_tokens(tokens, target, written)
         lengths = len(tokens), len(target_tokens)
-        intervention = check_intervention(intervention, self.name, self.module, lengths)
+        intervention = check_intervention(intervention, self, lengths)
         logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             trace, _ = self._passed(
@@ -337,7 +333,7 @@ class Model:
         trace, ended = self._passed(
             tokens,
             target_tokens,
-            in_names(intervention, self.name, self.module),
+            in_names(intervention, self),
             record=record,
             explicit=explicit,
             deferred=deferred,
@@ -397,15 +393,10 @@ class Model:
         >>> model.collected(recorder, ended, tokens)[0].find("decoder.1.self").sizes
         (8, 3, 3)
         """
-        fed = len(target_tokens or tokens)
-        if ended.ndim < 3 or ended.shape[1] != fed:
-            raise ValueError(f"A pass ends with (1, {fed}, …), not {tuple(ended.shape)}.")
+        if ended.ndim < 3 or ended.shape[1] != len(target_tokens or tokens):
+            raise ValueError(f"A pass over these tokens does not end with {tuple(ended.shape)}.")
         trace = trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text)
         return trace, array_of(ended)
-
-    def _vocabulary(self, logits: int) -> Vocabulary:
-        """The tokens that logits stand for. Some models have logits that stand for none."""
-        return Vocabulary(min(logits, self.tokenizer.size), self.tokenizer.named)
 
     @at_border
     def on(self, device: torch.device) -> "Model":
@@ -457,8 +448,7 @@ class Model:
         check_continues(self.name, self.config, intervention)
         tokens = self.tokens(text)
         check_length(len(tokens), self.config.n_ctx, self.name)
-        lengths = len(tokens), self.config.n_ctx
-        intervention = check_intervention(intervention, self.name, self.module, lengths)
+        intervention = check_intervention(intervention, self, (len(tokens), self.config.n_ctx))
         with recording(Recorder(intervention, source=self.config.source)):
             return self._greedy(tokens, limit)
 
@@ -469,11 +459,8 @@ class Model:
         ValueError for an encoder without a head, and where that is not proven."""
         self.require("unembedding")
         with torch.inference_mode():
-            if np.shape(stream)[-1:] != (self.config.d_model,):
-                raise ValueError(
-                    f"States of {self.name} have {self.config.d_model} numbers each, not the shape "
-                    f"{np.shape(stream)}."
-                )
+            if np.shape(stream)[-1:] != ((width := self.config.d_model),):
+                raise ValueError(f"States have {width} numbers, not the shape {np.shape(stream)}.")
             states = torch.tensor(np.asarray(stream), dtype=self.precision, device=self.device)
             return numbers_of(self.module.unembed(states))
 
@@ -512,8 +499,7 @@ class Model:
     @at_border
     def ids(self, tokens: Sequence[Token]) -> torch.Tensor:
         """(1, token): what the module is fed."""
-        ids = torch.tensor([[token.id for token in tokens]])
-        return ids.to(self.device, non_blocking=True)
+        return torch.tensor([[token.id for token in tokens]]).to(self.device, non_blocking=True)
 
     @asked
     @at_border
@@ -593,6 +579,8 @@ def trace_of_pass(
             if recorder.deferred and matrix is not None
             else recorded_logits(ended, arrays)
         )
+    # Some models have logits that stand for no token.
+    size = 0 if prediction is None else min(prediction.vocabulary, model.tokenizer.size)
     trace = trace_of(
         recorder,
         model=model.name,
@@ -605,7 +593,7 @@ def trace_of_pass(
         unproven=model.unproven,
         arrays=arrays,
         config=model.config,
-        vocabulary=None if prediction is None else model._vocabulary(prediction.vocabulary),
+        vocabulary=None if prediction is None else Vocabulary(size, model.tokenizer.named),
         precision=model.precision,
     )
     model._on_device.add(arrays.promises, settings().trace_bytes)

@@ -245,19 +245,21 @@ def check_id(id_: int, size: int, name: str) -> None:
         raise ValueError(f"{name} has {size:,} tokens; none has the id {id_}.")
 
 
-def in_names(intervention: Intervention, name: str, module: Runnable) -> Intervention:
+class Named(Protocol):
+    """A model, as far as an intervention names its parts."""
+
+    name: str
+    module: Runnable
+
+
+def in_names(intervention: Intervention, model: Named) -> Intervention:
     """An intervention whose sub-layers go by their names, and whose heads count from 0, in place of layers by
-    number and of heads counted from the end.
-
-    Args:
-        name: the model's.
-
-    Raises ValueError for sub-layers and heads that the model does not have.
+    number and of heads counted from the end. Raises ValueError for what the model does not have.
     """
-    heads = {layer.place.name: layer.heads for layer in module.attentions()}
+    heads = {layer.place.name: layer.heads for layer in model.module.attentions()}
 
     def named(place: str | int) -> str:
-        return [*heads][place_of(place, [*heads], name)]
+        return [*heads][place_of(place, [*heads], model.name)]
 
     def of_head(place: str | int, head: int) -> Head:
         return named(place), within(head, heads[named(place)], f"{named(place)} has heads")
@@ -280,16 +282,14 @@ def in_names(intervention: Intervention, name: str, module: Runnable) -> Interve
 
 
 def check_intervention(
-    intervention: Intervention, name: str, module: Runnable, lengths: tuple[int, int]
+    intervention: Intervention, model: Named, lengths: tuple[int, int]
 ) -> Intervention:
     """The intervention as `in_names` writes it. Raises ValueError where it names something that this pass
     does not have.
 
-    Args:
-        name: the model's.
-        lengths: tokens of the text, and of the target (0 without one).
+    lengths: tokens of the text, and of the target (0 without one).
     """
-    intervention = in_names(intervention, name, module)
+    intervention, name, module = in_names(intervention, model), model.name, model.module
     if not intervention.positions:
         require(name, "positions", module.unproven)
     layers = {layer.place.name: layer for layer in module.attentions()}

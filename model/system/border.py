@@ -11,7 +11,7 @@ import typing
 from builtins import callable as is_callable
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache, wraps
+from functools import lru_cache, wraps
 from inspect import Parameter, signature
 from pathlib import PurePath
 from typing import Any, Literal, ParamSpec, SupportsIndex, TypeGuard, TypeVar, Union
@@ -130,7 +130,7 @@ class _Names(dict[str, Any]):
         return _Later(name, (), {})
 
 
-@cache
+@lru_cache(maxsize=1024)
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The annotations of its arguments; names that are imported for type checkers only stand for classes."""
     inner: Any = function

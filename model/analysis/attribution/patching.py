@@ -70,7 +70,7 @@ def patch_map(
     what: What = "head",
     *,
     answer: tuple[int, int],
-    place: str = "",
+    place: str | int = "",
 ) -> Wide:
     """How far each part of run B, put into run A alone, moves the answer from A's to B's. 0: it stays as in
     A; 1: it becomes as in B. The rest of the pass is A's, its intervention too.
@@ -83,7 +83,7 @@ def patch_map(
             tokens are those of the stack that reads the text.
         answer: (id of A's token, id of B's): the answer is the difference of their logits at the last
             position.
-        place: the sub-layer of "head_tokens".
+        place: the sub-layer of "head_tokens", or the number of its layer.
 
     Raises ValueError for runs that cannot be laid over each other, and where both answer alike.
 
@@ -95,7 +95,8 @@ def patch_map(
     ((4, 8), (0, 1))
     """
     check_runs(model, trace_a, trace_b, answer)
-    *_, last = patch_maps(PatchedRuns(model, trace_a, trace_b, what, place), answer)
+    named = place if place == "" else model.layer(place).place.name
+    *_, last = patch_maps(PatchedRuns(model, trace_a, trace_b, what, str(named)), answer)
     return last
 
 
