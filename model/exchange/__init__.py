@@ -131,12 +131,8 @@ def write(trace: Trace, file: str | Path, format: FormatName) -> None:
         write_headvis(trace, path)
     elif format == "trace":
         trace.save(path)
-    elif format in FORMATS:
-        save_arrays(path, FORMATS[format].writes(trace))
     else:
-        raise ValueError(
-            f"{format!r} is no format; there are {', '.join([*FORMATS, 'headvis', 'trace'])}."
-        )
+        save_arrays(path, FORMATS[format].writes(trace))
 
 
 def _is_trace(name: str, file: BinaryIO, size: int) -> bool:

@@ -109,7 +109,7 @@ class TrainingRecord:
 
         Raises ValueError, with a sentence, for probes that are none, and for bounds that leave no room.
         """
-        if isinstance(probes, str) or not 0 < len(probes) <= MOST_PROBES:
+        if not 0 < len(probes) <= MOST_PROBES:
             raise ValueError(f"probes must be a list of 1 to {MOST_PROBES} texts or rows of ids.")
         if not megabytes > 0:
             raise ValueError(f"megabytes is {megabytes}; it must be above 0.")
