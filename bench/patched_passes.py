@@ -22,7 +22,7 @@ ANSWER = (262, 290)  # two ids: what they say does not matter
 
 def ours(tokens: int, times: int, folder: Path) -> dict[str, object]:
     from model import load_model
-    from model.analysis.attribution.patching import PatchedRuns, estimated_map, patch_maps
+    from model.analysis.attribution.patching import PatchedRuns, estimated_map
 
     model = load_model(str(folder))
     text = gpt2_size.text_of(tokens)
@@ -30,7 +30,7 @@ def ours(tokens: int, times: int, folder: Path) -> dict[str, object]:
     shown: list[object] = []
 
     def run() -> None:
-        shown[:] = patch_maps(PatchedRuns(model, a, b, "head"), ANSWER)
+        shown[:] = PatchedRuns(model, a, b, "head").shares(ANSWER)
 
     found = timed(run, times)
     start = time.perf_counter()

@@ -53,13 +53,13 @@ class Result:
         ]
 
 
-def look(page: Page, rules: tuple[str, ...] = ()) -> Result:
-    """Tries these rules, or all, on what the page shows now, pictures and components included."""
+def look(page: Page, rules: tuple[str, ...] = (), within: str = "html") -> Result:
+    """Tries these rules, or all, on what a part of the page shows now, pictures and components included."""
     page.evaluate(_script())
     options = {"preload": False, "resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = list(rules)
-    seen = page.evaluate("(options) => axe.run(document, options)", options)
+    seen = page.evaluate("([within, options]) => axe.run(within, options)", [within, options])
     found = (
         Finding(rule["id"], rule["impact"], str(node["target"]), rule["help"])
         for rule in seen["violations"]

@@ -16,7 +16,7 @@ def every_array(value: object) -> Iterator[NDArray[Any]]:
     elif isinstance(value, Mapping):
         for name in sorted(value):
             yield from every_array(value[name])
-    elif isinstance(value, tuple | list) or type(value).__name__ == "PromisedStates":
+    elif isinstance(value, tuple | list) or type(value).__name__ == "LazyStates":
         for one in value:  # type: ignore[attr-defined]
             yield from every_array(one)
     elif hasattr(value, "__dataclass_fields__"):

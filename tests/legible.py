@@ -49,7 +49,7 @@ STILL = """async () => {
     }).join(";");
     const drawn = (plot) => {
         const svg = plot.querySelector(".main-svg");
-        return svg !== null && Math.abs(svg.width.baseVal.value - plot.getBoundingClientRect().width) < 2;
+        return svg !== null && Math.abs(svg.width.baseVal.value - plot.offsetWidth) < 2;
     };
     const explored = (place) => {  // Streamlit keeps what a run has left out, unseen, until the next run
         const explorer = place.clientWidth ? place.shadowRoot?.querySelector(".explorer") : null;

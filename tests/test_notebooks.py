@@ -21,7 +21,10 @@ pytestmark = pytest.mark.process
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTEBOOKS = sorted({*DOCS.glob("notebooks/*.ipynb")} - {NOTEBOOK})
-GUIDES = [DOCS / f"{name}.md" for name in ("figures", "notebooks", "own-modules", "trace-format")]
+GUIDES = [
+    DOCS / f"{name}.md"
+    for name in ("figures", "notebooks", "own-modules", "short-tasks", "trace-format")
+]
 SAID = re.compile(r"`(\d[\d.,]*|True|False)`")  # a result, as the words of a notebook quote it
 WIDGETS = "application/vnd.jupyter.widget-view+json"
 MOST_LINES = 15  # of a script of the research guide

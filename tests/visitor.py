@@ -75,6 +75,7 @@ class Visitor:
     _states: dict[str, WidgetState] = field(default_factory=dict)
     _kept: dict[str, tuple[ForwardMsg, int]] = field(default_factory=dict)
     _components: set[str] = field(default_factory=set)
+    _seen: set[str] = field(default_factory=set)  # ids of the widgets that the last run drew
     _runs: int = 0
     _socket: ClientConnection | None = None
 
@@ -126,6 +127,7 @@ class Visitor:
         if socket is None:
             raise RuntimeError("The visitor is not connected.")
         self._runs += 1
+        self._seen = set()
         state = ClientState(
             query_string=self.query,
             page_name=self.page,
@@ -139,6 +141,8 @@ class Visitor:
             while not self._read(await socket.recv(decode=False)):
                 pass
         milliseconds = (time.perf_counter() - start) * 1000
+        if not fragment:  # a browser forgets what is drawn no more
+            self._states = {name: one for name, one in self._states.items() if name in self._seen}
         oldest = self._runs - SPARED_AFTER
         self._kept = {name: kept for name, kept in self._kept.items() if kept[1] >= oldest}
         return milliseconds
@@ -195,6 +199,7 @@ class Visitor:
             return False
         key = id_.split("-", 2)[2]
         self.widgets[key], self.fragments[key] = id_, fragment
+        self._seen.add(id_)
         return True
 
     def _open_tab(self, tabs: Block.TabContainer) -> None:

@@ -1,7 +1,10 @@
-"""The tables of models and of settings in the docs. `python -m tools.tables_of_docs` writes both."""
+"""The tables of models, of settings and of other programs' names in the docs.
+
+`python -m tools.tables_of_docs` writes them."""
 
 from pathlib import Path
 
+from model.exchange import formats
 from model.loading.registry import Entry, hub_models, models, untrained_models
 from model.system.files import write_whole
 from model.system.settings import VARIABLES
@@ -31,7 +34,11 @@ def pages() -> dict[Path, str]:
         (file := DOCS / f"{name}.md"): put_between(
             file.read_text(encoding="utf-8"), table, f"<!-- {name}: {made}", f"<!-- {name}: end -->"
         )
-        for name, table in (("models", _models()), ("settings", _settings()))
+        for name, table in (
+            ("models", _models()),
+            ("settings", _settings()),
+            ("other-tools", _names_of_others()),
+        )
     }
 
 
@@ -62,6 +69,58 @@ def _origin(entry: Entry) -> str:
 def _settings() -> str:
     rows = [f"| `{one.alias}` | {one.description} | {one.title} |" for one in VARIABLES.values()]
     return "\n".join(["| variable | meaning | default |", "|---|---|---|", *rows])
+
+
+def _names_of_others() -> str:
+    """What `exchange.read` finds under which names, from the tables that it reads with."""
+    of_bridges = {
+        usual: [name for name, one in formats.OF_BRIDGES.items() if one == usual]
+        for usual in formats.OF_BRIDGES.values()
+    }
+    hooks: dict[str, tuple[str, ...]] = {
+        **formats.VECTOR_HOOKS,
+        **{what: (name,) for what, name in formats.CELL_HOOKS.items()},
+        "state before a block": ("hook_resid_pre",),
+        "state after attention": formats.MIDDLE,
+        "state after a block": ("hook_resid_post",),
+        "what attention wrote": ("hook_attn_out",),
+        "what the feed-forward wrote": ("hook_mlp_out",),
+        "feed-forward before its activation": formats.FEED_FORWARD[:1],
+        "feed-forward after it": formats.FEED_FORWARD[1:],
+    }
+    parts = {
+        what: [name for name, one in formats.PARTS.items() if one == what]
+        for what in formats.PARTS.values()
+    }
+    rows = [
+        *(
+            (
+                "TransformerLens, `blocks.N.` and",
+                (*names, *(b for n in names for b in of_bridges.get(n, ()))),
+                what,
+            )
+            for what, names in hooks.items()
+        ),
+        *(
+            ("TransformerLens", (name,), f"embedding: {what}")
+            for what, name in formats.SUMMANDS.items()
+        ),
+        ("TransformerLens", ("logits",), "logits"),
+        *(("nnsight, the attention's path and", names, what) for what, names in parts.items()),
+        ("nnsight, the attention's path and", formats.FUSED, "query, key and value"),
+        ("nnsight", ("the attention's path",), "weights, alone or in a tuple"),
+        *(("Hugging Face's library", (name,), "weights") for name in formats.ATTENTIONS),
+        ("Hugging Face's library", ("logits",), "logits"),
+        *(
+            ("a serving engine, `layers.N.` and", (short, full), full)
+            for short, full in formats.DUMPS.items()
+        ),
+    ]
+    lines = [
+        f"| {whose} | {', '.join(f'`{n}`' for n in names)} | {what} |"
+        for whose, names, what in rows
+    ]
+    return "\n".join(["| of | names, the first that was kept | read as |", "|---|---|---|", *lines])
 
 
 if __name__ == "__main__":

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         scan,
         score_parts,
     )
-    from model.analysis.stream.steering import Steering
     from model.capture import capture
     from model.code import listing, script
     from model.loading.in_memory import opened, trace
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         patch_all,
         trace_all,
     )
+    from model.nn.steering import Steering
     from model.papers import results
     from model.profile import open_profile, profile
     from model.training.training_file import load_training
@@ -79,7 +79,7 @@ NAMES = {
     "precision_by_layer": ".model.analysis",
     "scan": ".model.analysis",
     "score_parts": ".model.analysis",
-    "Steering": ".model.analysis.stream.steering",
+    "Steering": ".model.nn.steering",
     "listing": ".model.code",
     "script": ".model.code",
     "results": ".model.papers",

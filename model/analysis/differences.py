@@ -40,6 +40,7 @@ class FirstDifference:
     >>> from model.analysis import first_difference
     >>> not_scaled = model.trace(trace.text, intervention=Intervention(scale=1.0))
     >>> parting = first_difference(trace, not_scaled)
+    >>> assert parting  # None where nothing of the two could be compared otherwise
     >>> parting.sentence
     'The first number that differs is of the stage “scaled” of decoder.0.self, head 0, at 4, 4: ...'
     >>> parting.compared[:4], parting.not_compared, parting.may_begin_earlier
@@ -181,6 +182,7 @@ def first_difference(a: Trace, b: Trace, *, model: "Model | None" = None) -> Fir
     >>> from model.analysis import first_difference
     >>> not_scaled = model.trace(trace.text, intervention=Intervention(scale=1.0))
     >>> parting = first_difference(trace, not_scaled)
+    >>> assert parting
     >>> parting.stage, parting.place, parting.head, parting.cell, parting.cause
     ('scaled', 'decoder.0.self', 0, (4, 4), 'its scores are not divided by √d_k')
     >>> first_difference(trace, model.trace(trace.text)) is None

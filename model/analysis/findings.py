@@ -19,7 +19,6 @@ from model.analysis.heads.contributions import (
     Measure,
     ablate_each,
     parts_of_logit,
-    texts_in_rows,
 )
 from model.analysis.heads.ranking import STATISTICS, scores
 from model.analysis.heads.statistics import families, on_first
@@ -27,7 +26,7 @@ from model.analysis.run_comparison import losses, predicted
 from model.analysis.stream.stream import largest_numbers, layer_states
 from model.nn.intervention import Intervention
 from model.nn.places import Head, head_label, layer_label
-from model.nn.recorder import Recorder, recording
+from model.run.passes import forward, ids_of
 from model.system.border import at_border
 from model.system.remote import asked
 from model.system.words import Words
@@ -241,10 +240,8 @@ class _Text:
 
     def passed(self, intervention: Intervention) -> torch.Tensor:
         """(T, V) logits, or (T, d_model) states of an encoder."""
-        recorder = Recorder(intervention, source=self.model.config.source)
-        with recording(recorder), torch.inference_mode():
-            result: torch.Tensor = self.model.module(*texts_in_rows(self.model, self.trace, 1))
-        return result[0].double().cpu()
+        texts = ids_of(self.model, self.trace)
+        return forward(self.model, texts, intervention=intervention).ended[0].double().cpu()
 
     def of_first_token(self) -> Iterator[Finding]:
         """How many heads rest on the first token."""

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.nn.recorder import Recorder, recording
+from model.nn.recorder import Recorder
+from model.run.passes import forward
 from model.system.remote import asked
 from model.trace.arrays import Array, BoolArray
 from model.trace.collect import attention_record, row_of
@@ -70,11 +71,11 @@ def padded_batch(model: "Model", first: str, second: str) -> tuple[Sentence, Sen
     texts = [model.trace(text).tokens for text in (first, second)]
     rows, real = padded(model, texts)
     ids = torch.cat([model.ids(row) for row in rows])
-    masked, by_mask = _pass(model, ids, real)
-    unmasked, without = _pass(model, ids, None)
+    by_mask, masked = forward(model, [ids], level="attention", padding=real)
+    without, unmasked = forward(model, [ids], level="attention")
     found = []
     for row, tokens in enumerate(texts):
-        alone, result = _pass(model, ids[row : row + 1, : len(tokens)], None)
+        result, alone = forward(model, [ids[row : row + 1, : len(tokens)]], level="attention")
         found.append(
             Sentence(
                 tokens=rows[row],
@@ -105,24 +106,6 @@ def _pad(model: "Model") -> int:
     (first,) = model.tokenizer.named([0])
     end = model.tokenizer.end
     return 0 if first.text in _PADS or end is None else end
-
-
-def batched_pass(
-    model: "Model", ids: Tensor, real: Tensor | None, recorder: Recorder
-) -> tuple[Recorder, Tensor]:
-    """One pass over ids (B, T): what it left behind, and its results (B, T, …).
-
-    Args:
-        real: (B, T), False = padding; None: no padding mask.
-        recorder: an empty one, with what changes the pass.
-    """
-    with recording(recorder), torch.inference_mode():
-        result = model.module(ids, padding=real)
-    return recorder, result
-
-
-def _pass(model: "Model", ids: Tensor, real: Tensor | None) -> tuple[Recorder, Tensor]:
-    return batched_pass(model, ids, real, Recorder(level="attention", source=model.config.source))
 
 
 def _records(

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from model.code.check import last_states
 from model.code.listing import Length, lines, written
+from model.snippets.script import LOADER
 from model.system.remote import asked
 from model.trace.records import Token
 from model.trace.trace import Trace
@@ -19,21 +20,6 @@ from model.trace.trace import Trace
 if TYPE_CHECKING:
     from model.run.model import Model
 
-_LOAD = """
-
-def load(file):
-    \"""The weights of a file: the length of its header, the header in JSON, then the numbers.\"""
-    data = bytearray(open(file, "rb").read())
-    start = 8 + int.from_bytes(data[:8], "little")
-    weights = {}
-    for name, one in json.loads(data[8:start]).items():
-        first, count = start + one["data_offsets"][0], math.prod(one["shape"])
-        numbers = torch.frombuffer(data, dtype=torch.float32, count=count, offset=first)
-        weights[name] = numbers.view(one["shape"])
-    return weights
-
-
-"""
 SHOWN = 5  # most probable tokens, or numbers of an encoder's first vector
 _NEXT_TOKENS = """
 # The most probable tokens after the last one: id, text, probability
@@ -82,7 +68,8 @@ def model_script(model: "Model", trace: Trace, names: Iterable[str]) -> str:
     )
     ending = template.format(ids=ids, shown=SHOWN, names=repr(told))
     file = f'w = load("{stem(model)}.safetensors")\n'
-    return f"import json\nimport math\n\n{written(listed, known)}{_LOAD}{given}{file}{ending}"
+    imports, loader = "\n".join(LOADER).split("import torch\n")  # which the listing imports itself
+    return f"{imports}{written(listed, known)}{loader}\n\n{given}{file}{ending}"
 
 
 def printed(model: "Model", trace: Trace) -> str:

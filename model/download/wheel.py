@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.download import wheel_process
-from model.system.files import ZIP_DAMAGED, bytes_text
+from model.system.files import bytes_text
+from model.system.foreign import ZIP_DAMAGED
 from model.system.model_folders import (
     SECONDS_BETWEEN_NEWS,
     NotStoredError,

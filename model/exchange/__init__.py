@@ -8,23 +8,23 @@ again = read("cache.npz")  # of TransformerLens, nnsight, Hugging Face's library
 ```
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from model.exchange.files import ENDINGS, arrays_in, content, save_arrays
 from model.exchange.formats import FORMATS, FormatName, GivenRun
 from model.exchange.headvis import read_headvis, write_headvis
 from model.exchange.layers import records_of
 from model.nn.config import ProvenPart
-from model.nn.intervention import Intervention
 from model.nn.places import Place
 from model.system.border import at_border
 from model.system.files import there
 from model.trace import array_file
 from model.trace.description import FORMAT, KEY
-from model.trace.given import GivenTokens, texts_of
+from model.trace.given import GivenTokens
 from model.trace.precision import HALVES
 from model.trace.records import FeedForwardRecord
 from model.trace.trace import Logits, Trace
@@ -33,7 +33,17 @@ from model.trace.unproven import WORDS
 
 __all__ = ["ENDINGS", "FORMATS", "read", "write"]
 
-GivenNumbers = str | Path | BinaryIO | Mapping[str, Any] | tuple[Any, ...] | list[Any]
+
+@runtime_checkable
+class HasKeys(Protocol):
+    """A mapping, or what nnsight's `tracer.cache()` gives, which is none."""
+
+    def keys(self) -> Iterable[str]: ...
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+GivenNumbers = str | Path | BinaryIO | HasKeys | tuple[Any, ...] | list[Any]
 
 
 @partial(at_border, besides=("file_or_mapping",))
@@ -45,11 +55,12 @@ def read(
     target_tokens: GivenTokens | None = None,
     batch: int = 0,
     scale: float | None = None,
+    heads: int | None = None,
 ) -> Trace:
     """What another program kept of a pass, as a trace. Nothing in a file is executed.
 
     ```python
-    # theirs: logits, cache = HookedTransformer.from_pretrained(name).run_with_cache(text)
+    # theirs: logits, cache = TransformerBridge.boot_transformers(name).run_with_cache(text)
     layer = trace.find("decoder.0.self")
     cache = {
         "blocks.0.attn.hook_q": layer.query[None].swapaxes(1, 2),  # (batch, token, head, d_k)
@@ -74,6 +85,7 @@ def read(
         target_tokens: of the text that the decoder reads, where an encoder reads another.
         batch: which text of a batch.
         scale: the factor on the scores; None: as recorded scores tell, or 1/√d_k.
+        heads: how many read one map, where neither weights nor queries of single heads were kept.
 
     Raises ValueError, with a sentence, for a file that holds no attention, tensors that do not fit together,
     and more or fewer tokens than were read.
@@ -88,6 +100,8 @@ def read(
     if isinstance(file_or_mapping, tuple | list):
         file_or_mapping = {"attentions": tuple(file_or_mapping)}
     arrays = getattr(file_or_mapping, "cache_dict", file_or_mapping)  # of TransformerLens
+    if isinstance(arrays, HasKeys):  # of nnsight
+        arrays = {name: arrays[name] for name in arrays.keys()}  # noqa: SIM118
     if not isinstance(arrays, Mapping):
         with content(arrays) as (name, file, size):
             if format == "trace" or (format is None and _is_trace(name, file, size)):
@@ -103,7 +117,7 @@ def read(
             f"{', '.join(one.title for one in FORMATS.values())}."
         )
     kind = FORMATS[chosen]
-    run = kind.reads(arrays, batch, scale)
+    run = kind.reads(arrays, batch, scale, heads)
     if not run.layers:
         raise ValueError(f"There is no attention in {kind.title}.")
     return _trace(run, chosen, kind.title, tokens, target_tokens)
@@ -153,7 +167,6 @@ def _trace(
     target_tokens: GivenTokens | None,
 ) -> Trace:
     records = records_of(run.layers)
-    read_tokens, also = texts_of(records, tokens, target_tokens)
     (stack, *_) = dict.fromkeys(one.stack for one in records)
     reason = f"It was read from {source}, which does not keep it."
     kept: dict[ProvenPart, object] = {
@@ -165,23 +178,17 @@ def _trace(
     precision = next(
         (f", in {name}" for name, share in HALVES.items() if share == run.precision), ""
     )
-    return Trace(
-        model=model,
-        text="" if tokens is None else " ".join(token.text for token in read_tokens),
-        intervention=Intervention(),
-        tokens=read_tokens,
-        target_tokens=also,
-        attention=records,
-        norms=(),
-        residual={stack: run.states} if run.states else {},
-        summands={stack: run.summands} if run.summands else {},
-        angles=None,
+    device = f"{source}{precision}"
+    alone = Trace.of_attention(records, model, device, tokens, target_tokens, reason)
+    return replace(
+        alone,
+        residual={stack: run.states},
+        summands={stack: run.summands},
         feed_forward=tuple(
             FeedForwardRecord(Place(stack, layer, "feed_forward").name, *pair)
             for layer, pair in sorted((run.hidden or {}).items())
         ),
         prediction=None if run.logits is None else Logits.of(run.logits),
-        device=f"{source}{precision}",
         written=dict(run.written or {}),
         unproven={part: reason for part in WORDS if not kept.get(part)},
     )

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.lib.format as npy
 from numpy.typing import NDArray
 
 from model.system import deadline
-from model.system.deadline import PassTooLongError
-from model.system.files import ZIP_DAMAGED, bounded, bytes_text, opened, whole_file
+from model.system.files import bounded, bytes_text, opened, whole_file
+from model.system.foreign import refusing
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.trace import array_file
 from model.trace.array_file import LONGEST_NAME, MOST_ARRAYS, MOST_AXES
@@ -66,12 +67,8 @@ def arrays_in(name: str, file: BinaryIO, size: int) -> GivenArrays:
         )
     if ending not in readers:
         raise ValueError(f"{name} ends with none of {', '.join(ENDINGS)}: it cannot be read.")
-    try:
+    with refusing(f"{name} holds no readable arrays:"):
         arrays = readers[ending](file, size)
-    except PassTooLongError:
-        raise
-    except (*ZIP_DAMAGED, ValueError, OSError) as error:
-        raise ValueError(f"{name} holds no readable arrays: {_clause(error)}.") from error
     if not arrays:
         raise ValueError(f"{name} holds no arrays.")
     return arrays
@@ -103,25 +100,10 @@ def check_becomes(numbers: int) -> None:
         )
 
 
-def _clause(error: BaseException) -> str:
-    """The first line of an error of a library, as a clause."""
-    said = "".join(letter for letter in str(error) if letter.isprintable() or letter == "\n")
-    return said.strip().partition("\n")[0][:200].rstrip(".") or type(error).__name__
-
-
 def _safetensors(file: BinaryIO, size: int) -> GivenArrays:
     header = array_file.read_header(file, size)
     check_becomes(sum(prod(one.shape) for one in header.arrays.values()))
     return {name: array_file.read_array(file, header, name) for name in header.arrays}
-
-
-class ArchiveMember(NamedTuple):
-    """An array of an archive, as its own header describes it. start: bytes of that header."""
-
-    kind: np.dtype[Any]
-    shape: tuple[int, ...]
-    by_columns: bool
-    start: int
 
 
 def _npz(file: BinaryIO, size: int) -> GivenArrays:
@@ -140,12 +122,8 @@ def _npz(file: BinaryIO, size: int) -> GivenArrays:
                 )
         if sum(one.file_size for one in listed) > 2 * bound():
             raise ValueError(f"unpacked it has more than {bytes_text(2 * bound())}")
-        members = [_member(archive, one) for one in listed]
-        check_becomes(sum(prod(one.shape) for one in members))
-        return {
-            name: _array(archive, one, member)
-            for name, one, member in zip(names, listed, members, strict=True)
-        }
+        check_becomes(sum(prod(_shape(archive, one)) for one in listed))
+        return {name: _array(archive, one) for name, one in zip(names, listed, strict=True)}
 
 
 def _check_directory(file: BinaryIO, size: int) -> None:
@@ -160,41 +138,32 @@ def _check_directory(file: BinaryIO, size: int) -> None:
         raise ValueError("it lists more arrays than are read")
 
 
-def _member(archive: zipfile.ZipFile, listed: zipfile.ZipInfo) -> ArchiveMember:
-    """Raises ValueError where an array's header is not that of plain numbers which fill its place."""
+def _shape(archive: zipfile.ZipFile, listed: zipfile.ZipInfo) -> tuple[int, ...]:
+    """Of an array, as its own header says; numpy's reader evaluates a header, and lets some errors through.
+    Raises ValueError where that is not one of plain numbers which fill its place."""
     deadline.look()
     if listed.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError("it is packed in another way than numpy's")
-    with archive.open(listed) as opened_member:
-        found = _DESCRIBED.match(opened_member.read(_LONGEST_HEADER))
+    with archive.open(listed) as file:
+        found = _DESCRIBED.match(file.read(_LONGEST_HEADER))
     if found is None:
         raise ValueError("an array has no header of plain numbers, as numpy writes it")
-    kind, by_columns, axes = found["kind"].decode(), found["columns"] == b"True", found["shape"]
-    shape = tuple(int(axis) for axis in axes.replace(b",", b" ").split())
+    shape = tuple(map(int, found["shape"].replace(b",", b" ").split()))
     start = len(found[0])
-    lengths = found["short"], found["long"]
-    length = next(int.from_bytes(one, "little") for one in lengths if one is not None)
-    starts_right = start == length + (10 if found["long"] is None else 12)
-    dtype = np.dtype(kind)
-    if len(shape) > MOST_AXES or not starts_right:
+    length = int.from_bytes(found["short"] or found["long"], "little")
+    if len(shape) > MOST_AXES or start != length + (12 if found["long"] else 10):
         raise ValueError("an array has more axes than are read, or a header of another length")
-    if start + prod(shape) * dtype.itemsize != listed.file_size:
+    if start + prod(shape) * np.dtype(found["kind"].decode()).itemsize != listed.file_size:
         raise ValueError("an array has another size than its header says")
-    return ArchiveMember(dtype, shape, by_columns, start)
+    return shape
 
 
-def _array(
-    archive: zipfile.ZipFile, listed: zipfile.ZipInfo, member: ArchiveMember
-) -> NDArray[Any]:
+def _array(archive: zipfile.ZipFile, listed: zipfile.ZipInfo) -> NDArray[Any]:
     """The numbers of one array; truths that are neither 0 nor 1 are refused."""
     deadline.look()
-    with archive.open(listed) as opened_member:
-        opened_member.read(member.start)
-        raw = np.frombuffer(opened_member.read(), np.uint8)
-    if member.kind.kind == "b" and raw.max(initial=0) > 1:
+    with archive.open(listed) as file:
+        numbers = npy.read_array(file, allow_pickle=False, max_header_size=_LONGEST_HEADER)
+    if numbers.dtype.kind == "b" and numbers.view(np.uint8).max(initial=0) > 1:
         raise ValueError("an array holds other values than true and false")
-    numbers = raw.view(member.kind)
-    numbers = numbers.astype(member.kind.newbyteorder("="), copy=False)
-    if member.by_columns:
-        return numbers.reshape(member.shape[::-1]).transpose()
-    return numbers.reshape(member.shape)
+    array: NDArray[Any] = numbers.astype(numbers.dtype.newbyteorder("="), copy=False)
+    return array

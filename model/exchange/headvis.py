@@ -26,22 +26,7 @@ from model.system.settings import SETTING_OF_TRACES
 from model.trace.arrays import Array, read_only
 from model.trace.trace import Trace
 
-EDGES = (
-    0,
-    1,
-    2,
-    4,
-    8,
-    16,
-    32,
-    64,
-    128,
-    256,
-    512,
-    1024,
-    2048,
-    4096,
-)  # of distances, as HeadVis draws them
+EDGES = (0, *(2**power for power in range(13)))  # of distances, as HeadVis draws them
 KEPT, LEAST = 8, 0.005  # weights of a row, and the smallest one, as its pipeline keeps them
 _GROWS = 16  # bytes that a byte of JSON becomes: a number takes 32 bytes, and "0," two
 HeadVisNumber = Annotated[int, Field(ge=0, lt=10_000)]  # of a layer or a head

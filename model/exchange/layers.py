@@ -19,7 +19,10 @@ from model.trace.precision import HALVES, SINGLE, score_rounding, weight_roundin
 from model.trace.records import Attention, largest
 from model.trace.trace_file import grow_beyond
 
-_NO_MASK = "No mask was kept: every token is taken to look back only."
+_NO_MASK = (
+    "No mask, scores or weights were kept: every token is taken to look back only, and neither positions, "
+    "a cap nor a bias to come between these queries and keys and their scores."
+)
 _NO_VECTORS = (
     "Its queries and keys do not give its weights, as where positions, a cap or a bias come "
     "between: they were left out."
@@ -90,6 +93,12 @@ def records_of(layers: Sequence[GivenLayer]) -> tuple[Attention, ...]:
     if cells > bound():
         raise ValueError(f"{cells:,} pairs of a query and a key are too many for a mask.")
     return tuple(map(_record, layers))
+
+
+def gives_weights(given: GivenLayer) -> bool:
+    """Whether recorded weights are those of its queries and keys. Raises ValueError as `records_of`."""
+    made = _record(given)
+    return not (isinstance(made, PartialAttention) and "query" in made.absent)
 
 
 def _record(given: GivenLayer) -> Attention:

@@ -57,8 +57,9 @@ def trace(
 
     >>> import transformers
     >>> from model.loading.in_memory import trace
-    >>> ends = {"bos_token_id": 0, "eos_token_id": 0}
-    >>> config = transformers.GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4, **ends)
+    >>> config = transformers.GPT2Config(
+    ...     vocab_size=50, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0
+    ... )
     >>> trace(transformers.GPT2LMHeadModel(config).eval(), None, [3, 1, 4, 1, 5])
     <Trace of GPT2LMHeadModel: 5 tokens, 2 attention layers>
     """
@@ -78,8 +79,9 @@ def opened(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None) -> Model
 
     >>> import transformers
     >>> from model.loading.in_memory import opened
-    >>> ends = {"bos_token_id": 0, "eos_token_id": 0}
-    >>> config = transformers.GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4, **ends)
+    >>> config = transformers.GPT2Config(
+    ...     vocab_size=50, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0
+    ... )
     >>> opened(transformers.GPT2LMHeadModel(config).eval(), None).trace("3 1 4 1 5")
     <Trace of GPT2LMHeadModel: 5 tokens, 2 attention layers>
     """

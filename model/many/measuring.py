@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from model.analysis.attribution.patching import PatchedRuns
 from model.analysis.heads.ranking import STATISTICS, HeadTokens, Statistic
 from model.analysis.heads.statistics import heads_of
-from model.analysis.stream.steering import Steering
 from model.many.metrics import GivenMetric, Metric, for_prompt, named, value_of
 from model.many.progress import PromptProgress, counted
 from model.many.prompts import FIRST, LAST, GivenPrompts, PlacedPrompt, placed, prompts_of
 from model.many.replacing import Ablation, HeadDonors, values_replaced
-from model.many.traces import PassChange, traces
+from model.many.traces import trace_all
 from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.steering import PassChange, Steering
 from model.system.border import at_border, check_name
 from model.trace.arrays import Array, Wide
 from model.trace.blocks import of_query
@@ -196,7 +196,8 @@ class _Questions:
             if isinstance(change, Steering):
                 raise ValueError("Heads of a steered run cannot be ablated.")
             donors = HeadDonors.of(self.model, self.prompts, self.ablate, change, self.seed)
-        passes = traces(self.model, (one.prompt.text for one in self.prompts), change, self.batch)
+        texts = (one.prompt.text for one in self.prompts)
+        passes = trace_all(self.model, texts, intervention=change, batch=self.batch)
         for number, trace in enumerate(passes):
             values = {
                 name: value_of(metric, trace) for name, metric in self.metrics[number].items()

@@ -26,7 +26,9 @@ class AnswerMetric:
 
     >>> from model.many import AnswerMetric
     >>> hill = trace.tokens[1].id
-    >>> logit = AnswerMetric("logit", lambda trace, ids: trace.logits[-1, ids[0]], 1, answers=(hill,))
+    >>> logit = AnswerMetric(
+    ...     "logit", lambda trace, ids: trace.require_prediction().after(-1)[ids[0]], 1, answers=(hill,)
+    ... )
     >>> round(logit(trace), 2)
     18.35
 

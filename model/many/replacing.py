@@ -18,19 +18,19 @@ from torch import Tensor
 
 from model.analysis.attribution.patching import (
     READS,
+    FeedForwards,
     PatchedRuns,
+    PathInto,
     PathReads,
     Spot,
     What,
-    along_path,
 )
 from model.many.metrics import Metric, for_prompt, named, value_of
 from model.many.progress import PromptProgress, counted
 from model.many.prompts import GivenPrompts, PlacedPrompt, placed, prompts_of
-from model.many.traces import traces
+from model.many.traces import trace_all
 from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.patches import Site
-from model.nn.places import Head
+from model.nn.patches import HookPoint
 from model.run.protocols import check_same_length
 from model.system.border import at_border
 from model.trace.arrays import Array, Wide
@@ -64,24 +64,11 @@ Outputs = Mapping[str, Array]  # (H, T, D) by sub-layer: what its heads give
 def values_replaced(
     runs: PatchedRuns,
     metrics: Mapping[str, Metric],
-    receiver: Head | None = None,
-    reads: Sequence[PathReads] = READS,
 ) -> Iterator[tuple[Spot, dict[str, float]]]:
-    """Each part, and the metrics of the pass in which it is replaced; with a receiver, in which it is
-    replaced for that head alone.
-
-    Args:
-        metrics: by name; they read the prediction and the tokens only.
-        receiver: (sub-layer, number); None: all that comes after the part reads what replaces it.
-        reads: what the receiver reads of it: "query", "key", "value".
-    """
-    patched: Callable[[list[Spot]], Tensor] = (
-        (lambda batch: runs.run([(spot,) for spot in batch]))
-        if receiver is None
-        else along_path(runs, receiver, reads)
-    )
+    """Each part, and the metrics of the pass in which it is replaced: by name, functions of a trace that read
+    its prediction and its tokens only."""
     for batch in runs.batches():
-        ended = patched(batch)
+        ended = runs.alone(batch)
         for row, spot in enumerate(batch):
             trace = _predicted(runs, ended[row : row + 1])
             yield spot, {name: value_of(metric, trace) for name, metric in metrics.items()}
@@ -141,11 +128,13 @@ class HeadDonors:
         places = [] if kind == "zero" else _places_together(model, prompts)
         means = {}
         if kind == "mean":
-            passes = traces(model, (one.prompt.text for one in prompts), intervention)
+            passes = trace_all(
+                model, (one.prompt.text for one in prompts), intervention=intervention
+            )
             means = _means(zip(passes, places, strict=True))
         return cls(model, prompts, kind, intervention, seed, places, means)
 
-    def kept(self, number: int, trace: Trace) -> dict[Site, Tensor]:
+    def kept(self, number: int, trace: Trace) -> dict[HookPoint, Tensor]:
         """(1, H, T, D) by site: what is put into passes over one prompt. trace: its own pass."""
         return {
             ("output", name): torch.tensor(outputs, device=self.model.device)[None]
@@ -187,7 +176,7 @@ class HeadDonors:
             random.choice([at for at, place in enumerate(theirs) if place == mine]) for mine in own
         ]
         text = self.prompts[donor].prompt.text
-        (other,) = traces(self.model, [text], self.intervention)
+        (other,) = trace_all(self.model, [text], intervention=self.intervention)
         return {one.name: one.output[:, taken] for one in other.attention}
 
 
@@ -241,6 +230,7 @@ def patch_all(
     place: str | int = "",
     receiver: tuple[str | int, int] | None = None,
     reads: Sequence[PathReads] = READS,
+    feed_forwards: FeedForwards = "fixed",
     progress: PromptProgress = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> "pd.DataFrame":
@@ -266,6 +256,8 @@ def patch_all(
         place: the sub-layer of "head_tokens", or the number of its layer.
         receiver: a head (sub-layer, number): what earlier heads do by way of it alone (path patching).
         reads: what the receiver reads of them: "query", "key", "value".
+        feed_forwards: on the way to the receiver "fixed" as in the run over the text, or "recomputed", as
+            `path_map` has them.
         progress: called with prompts done and prompts in all; True: tqdm's bar.
         stop: asked before each prompt; True ends, and what was done is given.
 
@@ -283,39 +275,26 @@ def patch_all(
         if not one.prompt.corrupt:
             raise ValueError(f"{one.prompt} has no corrupt text to take parts from.")
         check_same_length(one.count, len(model.tokens(one.prompt.corrupt)))
+    path = None if into is None else PathInto(into, reads, feed_forwards)
     rows: list[dict[str, object]] = []
     for number in counted(len(asked), progress, stop):
         one = asked[number]
         trace = model.trace(one.prompt.text)
         other, _ = model.passed(model.tokens(one.prompt.corrupt), trace.target_tokens)
-        before = "" if into is None else into[0]
-        runs = PatchedRuns(model, trace, other, what, str(place), before=before)
-        about = {"prompt": number, "condition": one.prompt.condition}
-        rows += [about | row for row in _rows(runs, one, metrics[number], into, reads)]
+        runs = PatchedRuns(model, trace, other, what, str(place), path=path)
+        about: dict[str, object] = {"prompt": number, "condition": one.prompt.condition}
+        for name, run in (("clean", trace), ("corrupt", other)):
+            about[name] = value_of(metrics[number][PATCHED], run)
+        for spot, values in values_replaced(runs, metrics[number]):
+            of_text = spot.token is not None and not trace.target_tokens
+            part: dict[str, object] = {
+                "layer": spot.name,
+                "head": -1 if spot.head is None else spot.head,
+                "token": -1 if spot.token is None else spot.token,
+                "role": one.role_of[spot.token or 0] if of_text else "",
+            }
+            rows.append(about | part | values)
     frame = pd.DataFrame(rows, columns=PATCH_COLUMNS)
     apart = frame["corrupt"] - frame["clean"]
     frame["share"] = (frame["patched"] - frame["clean"]) / apart.where(apart != 0)
     return frame
-
-
-def _rows(
-    runs: PatchedRuns,
-    prompt: PlacedPrompt,
-    metrics: Mapping[str, Metric],
-    receiver: Head | None,
-    reads: Sequence[PathReads],
-) -> Iterator[dict[str, object]]:
-    """The rows of one pair. metrics: one, by the name of its column."""
-    clean, corrupt = (value_of(metrics[PATCHED], run) for run in (runs.trace, runs.other))
-    roles = prompt.role_of
-    for spot, values in values_replaced(runs, metrics, receiver, reads):
-        of_text = spot.token is not None and not runs.trace.target_tokens
-        yield {
-            "layer": spot.name,
-            "head": -1 if spot.head is None else spot.head,
-            "token": -1 if spot.token is None else spot.token,
-            "role": roles[spot.token or 0] if of_text else "",
-            "clean": clean,
-            "corrupt": corrupt,
-            **values,
-        }

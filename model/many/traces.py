@@ -2,32 +2,29 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
 
-from model.analysis.heads.contributions import rows_of_length
-from model.analysis.padded_batch import batched_pass, padded
-from model.analysis.stream.steering import Steering
-from model.nn.intervention import MASKS, UNCHANGED, Intervention
-from model.nn.recorder import Recorder
+from model.analysis.padded_batch import padded
+from model.nn.intervention import MASKS, UNCHANGED
+from model.nn.steering import PassChange, Steering
 from model.run.inputs import TokenIds
 from model.run.model import Model, trace_of_pass
+from model.run.passes import forward, rows_of_length
 from model.run.protocols import check_intervention, check_length, in_names
 from model.system.border import at_border
 from model.system.memory import enough_memory
 from model.trace.arrays import Array
 from model.trace.collect import row_of
-from model.trace.promised import arrays_of
+from model.trace.lazy import arrays_of
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
-from model.trace.unproven import require
 
 ALIKE = 1e-4  # of the largest number of an array: single precision sums in another order
 ROUNDINGS = 8  # of the numbers of half precision
-PassChange = Intervention | Steering
 Record = Literal["attention", "full"]
 
 
@@ -69,44 +66,12 @@ def trace_all(
 
     Raises ValueError as `model.trace` does, with the number of the text, and for a batch of less than one.
     """
-    return traces(model, texts, intervention, batch, record)
-
-
-def traces(
-    model: Model,
-    texts: Iterable[str | TokenIds],
-    change: PassChange,
-    batch: int | None = None,
-    record: Record = "attention",
-) -> Iterator[Trace]:
-    """The traces of texts as `trace_all` gives them, also of steered passes, whose traces do not say that
-    they are.
-
-    Args:
-        change: an intervention or a steering, which every pass has.
-        texts, batch, record: as in `trace_all`.
-    """
     if batch is not None and batch < 1:
         raise ValueError(f"batch is {batch}; it must be a number of texts from 1 up.")
-    change = _of_model(change, model) if isinstance(change, Steering) else in_names(change, model)
-    alone = batch == 1 or not _may_be_padded(model, change)
-    if alone and isinstance(change, Intervention):
+    change = in_names(intervention, model)
+    if batch == 1 or not _may_be_padded(model, change):
         return _one_by_one(model, texts, change, record)
-    return _together(model, texts, change, 1 if alone else batch, record)
-
-
-def _of_model(steering: Steering, model: Model) -> Steering:
-    """The steering with its layer by name. Raises ValueError where a model cannot be steered so."""
-    require(model.name, "stream", model.unproven)
-    if model.config.shape == "encoder-decoder":
-        raise ValueError(f"{model.name} reads two texts; `steered` steers it, one text at a time.")
-    place = model.layer(steering.place).place.name
-    if len(steering.toward) != model.config.d_model:
-        raise ValueError(
-            f"The direction has {len(steering.toward)} numbers; the stream of {model.name} has "
-            f"{model.config.d_model}."
-        )
-    return replace(steering, place=place)
+    return _together(model, texts, change, batch, record)
 
 
 def _may_be_padded(model: Model, change: PassChange) -> bool:
@@ -131,11 +96,11 @@ class _ReadText:
 
 
 def _one_by_one(
-    model: Model, texts: Iterable[str | TokenIds], intervention: Intervention, record: Record
+    model: Model, texts: Iterable[str | TokenIds], change: PassChange, record: Record
 ) -> Iterator[Trace]:
     for number, text in enumerate(texts):
         try:
-            yield model.trace(text, intervention=intervention, record=record)
+            yield model.trace(text, intervention=change, record=record)
         except ValueError as refusal:
             refusal.add_note(_note(number, text))
             raise
@@ -173,8 +138,7 @@ def _read(model: Model, texts: Iterable[str | TokenIds], change: PassChange) -> 
         try:
             tokens = model.tokens(text)
             check_length(len(tokens), model.config.n_ctx, model.name)
-            if isinstance(change, Intervention):
-                check_intervention(change, model, (len(tokens), 0))
+            check_intervention(change, model, (len(tokens), 0))
         except ValueError as refusal:
             refusal.add_note(_note(number, text))
             raise
@@ -207,14 +171,9 @@ class _Batches:
     def _passed(self, texts: Sequence[_ReadText]) -> Iterator[Trace]:
         """The traces of one pass."""
         model, change = self.model, self.change
-        if len(texts) == 1 and isinstance(change, Intervention):
+        if len(texts) == 1:
             yield model.trace(texts[0].text, intervention=change, record=self.record)
             return
-        recorder = Recorder(level=self.record, source=model.config.source)
-        if isinstance(change, Steering):
-            recorder.through = change.through(model.device)
-        else:
-            recorder.intervention = change
         rows, real = padded(model, [text.tokens for text in texts])
         ids = torch.cat([model.ids(row) for row in rows])
         # A decoder hides what comes later, padding too, so it runs as a single text does.
@@ -222,7 +181,9 @@ class _Batches:
         is_padded = min(lengths) < max(lengths)
         mask = real if model.config.shape == "encoder" and is_padded else None
         with enough_memory(f"{len(texts)} texts of {ids.shape[1]:,} tokens in {model.name}"):
-            recorder, ended = batched_pass(model, ids, mask, recorder)
+            ended, recorder = forward(
+                model, [ids], intervention=change, level=self.record, padding=mask
+            )
             for row, (text, length) in enumerate(zip(texts, lengths, strict=True)):
                 own = row_of(recorder, row, (len(ids), ids.shape[1]), length)
                 result = ended[row : row + 1, :length].clone()

@@ -264,7 +264,11 @@ def attend(
     if recorder.keeps:
         kept = steps if stepwise else {}
         recorder.attention.append(AttentionTensors(**vars(call), output=output, steps=kept))
-    return recorder.through("output", place.name, _without_ablated(output, recorder, place.name))
+    if heads := recorder.intervention.ablated_heads(place.name):
+        output = output.clone()
+        for head in heads:
+            output[:, head] = 0.0
+    return recorder.through("output", place.name, output)
 
 
 def _changed(call: AttentionCall, intervention: Intervention) -> AttentionCall:
@@ -296,17 +300,6 @@ def _added(bias: Tensor, query: Tensor, recorder: Recorder, name: str) -> Tensor
     return recorder.through(
         "bias", name, bias.to(query).reshape((1,) * (4 - bias.ndim) + bias.shape)
     )
-
-
-def _without_ablated(output: Tensor, recorder: Recorder, name: str) -> Tensor:
-    """The output with zeros for ablated heads, those of the whole batch and those of single rows."""
-    heads = recorder.intervention.ablated_heads(name)
-    if heads:
-        output = output.clone()
-        for head in heads:
-            output[:, head] = 0.0
-    kept = recorder.kept_heads.get(name)
-    return output if kept is None else output * kept[:, :, None, None].to(output)
 
 
 class MultiHeadAttention(nn.Module):

@@ -102,7 +102,8 @@ class Intervention:
     (7,)
     >>> hill = trace.tokens[1].id
     >>> other = model.trace(trace.text, intervention=without)
-    >>> round(float(other.logits[-1, hill] - trace.logits[-1, hill]), 2)
+    >>> before, after = (run.require_prediction().after(-1)[hill] for run in (trace, other))
+    >>> round(float(after - before), 2)
     -0.74
     >>> Intervention(weights={("decoder.0.self", 0, 2, 1, 0.5)}).weights_in("decoder.0.self")
     ((0, 2, 1, 0.5),)

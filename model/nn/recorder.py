@@ -5,7 +5,7 @@ context variable keeps threads and sessions apart: hooks on a shared module woul
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from model.nn.config import Stack
 from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.key_value_cache import KeyValueCache
 from model.nn.norms import NormKind
-from model.nn.patches import Through, unchanged
+from model.nn.patches import HookKind, Hooks
 from model.nn.places import Place
 from model.nn.stages import STAGES
 from model.system import deadline
@@ -150,9 +150,8 @@ class TableRows:
 class Recorder:
     """Collects the tensors of one pass, and carries the intervention that the pass runs with.
 
-    `kept_heads` ablates heads in single rows of a batch; an intervention ablates them in all rows.
-    `through` is handed what passes each site of the pass, and what it gives goes on. `cache`: what the
-    decoder keeps of the tokens before; the pass reads the new ones only.
+    `hooks`: one after another they change what passes the points of a pass. `cache`: what the decoder keeps
+    of the tokens before; the pass reads the new ones only.
     """
 
     intervention: Intervention = UNCHANGED
@@ -161,8 +160,10 @@ class Recorder:
     source: Stack = "decoder"  # the stack that reads the text
     deferred: bool = False  # logits and embedding are recomputed from the model's tables when asked
     reruns: bool = False  # attention sub-layers are run once more when their vectors are asked for
-    kept_heads: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (B, H): 0 ablates
-    through: Through = unchanged
+    hooks: Sequence[Hooks] = ()
+    patched: bool = (
+        False  # whether hooks put in the parts of another run that the intervention names
+    )
     cache: KeyValueCache | None = None
     attention: list[AttentionTensors] = field(default_factory=list)
     norms: list[NormTensors] = field(default_factory=list)
@@ -184,6 +185,14 @@ class Recorder:
     @property
     def keeps_all(self) -> bool:
         return self.level == "full"
+
+    def through(self, kind: HookKind, name: str, x: Tensor) -> Tensor:
+        """What goes on from a point that x passes."""
+        for hooks in self.hooks:
+            if (hook := hooks.get((kind, name))) is not None:
+                changed = hook(x)
+                x = x if changed is None else changed
+        return x
 
     def drop_for_rerun(self, run: Callable[[], object], *modules: nn.Module) -> None:
         """Keeps of the attention sub-layer that has just run no more than its sizes and its mask, where it is
@@ -280,7 +289,7 @@ def current() -> Recorder:
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Runs the body with this recorder, in this thread or task only. Raises ValueError where nobody puts in
     the parts of another run that its intervention asks for, and at the end for what the pass has refused."""
-    if recorder.intervention.patch is not None and recorder.through is unchanged:
+    if recorder.intervention.patch is not None and not recorder.patched:
         raise ValueError("Parts of another sentence are put in by `Model.trace` alone.")
     token = _current.set(recorder)
     try:

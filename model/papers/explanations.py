@@ -6,7 +6,7 @@ Axes: R rows of a batch, H heads, Q queries, K keys, T tokens of the text, C d_m
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,17 +14,18 @@ import torch
 from torch import Tensor
 
 from model.analysis.attribution.relevance import (
-    adding_zeros,
+    left_out_states,
     rank_correlation,
-    states_without_tokens,
+    starting_hooks,
+    states_and_without,
+    weight_gradients,
 )
 from model.analysis.attribution.score_parts import edge_values
 from model.analysis.heads.labels import allowed_cells
 from model.analysis.heads.statistics import head_weights, rolled
 from model.nn.intervention import Intervention
-from model.nn.patches import SiteKind, Through, for_each_head
+from model.nn.patches import HookPoint, Hooks, Where, cache_hooks, for_each_head, zero_hooks
 from model.nn.places import Head
-from model.nn.recorder import Recorder, recording
 from model.papers.claims import PaperQuantity
 from model.papers.subject import Measured, Sample, Subject
 from model.papers.texts import PROMPTS, SEEDS, NotAskedError, Passage, agreeing, passages
@@ -105,16 +106,8 @@ def _shuffles(subject: Subject) -> _Shuffles:
         whole = [{head: _shuffled(trace, head, random) for head in heads} for _ in range(ORDERS)]
         rows = [*single, *whole]
         before = subject.ended([passage])
-        moved = np.concatenate(
-            [
-                output_moved(
-                    subject,
-                    before,
-                    subject.ended([passage] * len(some), through=weights_put(some)),
-                )
-                for some in _batches(rows, subject.rows(passage))
-            ]
-        )
+        after = subject.in_rows(passage, lambda of: weight_hooks(rows[of]), len(rows))  # noqa: B023
+        moved = output_moved(subject, before, after)
         apart = np.array(
             [np.mean([_apart(trace, head, of[head]) for head in of]) for of in rows], np.float64
         )
@@ -129,10 +122,6 @@ def _shuffles(subject: Subject) -> _Shuffles:
             )
         )
     return _Shuffles(*(np.array(each) for each in zip(*by_text, strict=True)))
-
-
-def _batches(rows: Sequence[Mapping[Head, Wide]], most: int) -> list[Sequence[Mapping[Head, Wide]]]:
-    return [rows[start : start + most] for start in range(0, len(rows), most)]
 
 
 def _shuffled(trace: Trace, head: Head, random: np.random.Generator) -> Wide:
@@ -156,27 +145,22 @@ def _apart(trace: Trace, head: Head, other: Wide) -> float:
     return float(((divergence(own) + divergence(other)) / 2).mean())
 
 
-def weights_put(rows: Sequence[Mapping[Head, Wide]]) -> Through:
+def weight_hooks(rows: Sequence[Mapping[Head, Wide]]) -> Hooks:
     """Puts other weights (Q, K) into some heads of each row of a batch: their outputs become these weights
     times the values of the pass."""
-    values: dict[str, Tensor] = {}
-    names = {name for row in rows for name, _ in row}
+    values: dict[HookPoint, Tensor] = {}
 
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-        if name not in names:
-            return x
-        if kind == "value":
-            values[name] = x
-        if kind != "output":
-            return x
-        value, changed = for_each_head(values.pop(name), x.shape[1]), x.clone()
+    def weighed(name: str, x: Tensor) -> Tensor:
+        value, changed = for_each_head(values.pop(("value", name)), x.shape[1]), x.clone()
         for number, row in enumerate(rows):
             for (place, head), weights in row.items():
                 if place == name:
                     changed[number, head] = torch.as_tensor(weights).to(x) @ value[number, head]
         return changed
 
-    return through
+    names = {name for row in rows for name, _ in row}
+    caching = cache_hooks(values, [("value", name) for name in names])
+    return {**caching, **{("output", name): partial(weighed, name) for name in names}}
 
 
 def output_moved(subject: Subject, before: Tensor, after: Tensor) -> Wide:
@@ -261,7 +245,8 @@ class Case:
     @cached_property
     def gradients(self) -> dict[str, Wide]:
         """(H, Q, K) by sub-layer: the gradient of the answer's logit for each weight."""
-        return weight_gradients(self.subject, self.passage, self.trace, self.answer)
+        with self.subject.turn():
+            return weight_gradients(self.subject.model, self.trace, self.answer)
 
     def weights_times_gradients(self) -> Wide:
         """(T,): the same weights times the gradient of the answer's logit for each."""
@@ -289,24 +274,12 @@ class Case:
     def left_out(self, sets: Sequence[Sequence[int]]) -> Tensor:
         """(R, 1 or T, …): what the pass ends with where some tokens have the mean vector of the vocabulary,
         one set in each row."""
-        stack = self.trace.source
-        first = next(one.name for one in self.trace.attention if one.stack == stack)
-        own = torch.tensor(self.trace.residual[stack][0])
-        mean = torch.tensor(states_without_tokens(self.subject.model, self.trace), dtype=own.dtype)
-        rows = own.repeat(len(sets), 1, 1)
-        for row, some in zip(rows, sets, strict=True):
-            row[list(some)] = mean[list(some)]
-        ended = []
-        most = self.subject.rows(self.passage)
-        for start in range(0, len(sets), most):
-            batch = rows[start : start + most]
-
-            def through(kind: SiteKind, name: str, x: Tensor, batch: Tensor = batch) -> Tensor:
-                return batch.to(x) if (kind, name) == ("stream", first) else x
-
-            result = self.subject.ended([self.passage] * len(batch), through=through)
-            ended.append(result if self._all_queries else result[:, -1:])
-        return torch.cat(ended)
+        model, trace = self.subject.model, self.trace
+        states = left_out_states(*states_and_without(model, trace), sets)
+        ended = self.subject.in_rows(
+            self.passage, lambda rows: starting_hooks(trace, states[rows]), len(sets)
+        )
+        return ended if self._all_queries else ended[:, -1:]
 
     @cached_property
     def effects(self) -> Wide:
@@ -341,39 +314,6 @@ class Case:
             if any(flipped):
                 return (start + flipped.index(True)) / len(ranked)
         return 1.0
-
-
-def weight_gradients(
-    subject: Subject, passage: Passage, trace: Trace, token: int
-) -> dict[str, Wide]:
-    """(H, Q, K) by sub-layer: the gradient of a logit at the last position for each weight, which is the
-    gradient for the head's output · the value.
-
-    Args:
-        passage, trace: a text and its run, of which the values are taken.
-        token: the id whose logit it is.
-    """
-    added: dict[str, Tensor] = {}
-    model = subject.model
-    recorder = Recorder(source=model.config.source, through=adding_zeros(added))
-    ids = [model.ids(text) for text in (passage.tokens, passage.target) if text]
-    with (
-        subject.turn(),
-        recording(recorder),
-        torch.inference_mode(False),
-        torch.enable_grad(),
-    ):
-        logit = model.module(*ids)[0, -1, token].double()
-        gradients = torch.autograd.grad(logit, list(added.values()))
-    return {
-        name: np.array(
-            [
-                of_head @ trace.find(name).value[head].T.astype(np.float64)
-                for head, of_head in enumerate(gradient[0].double().cpu().numpy())
-            ]
-        )
-        for name, gradient in zip(added, gradients, strict=True)
-    }
 
 
 def _cases(subject: Subject) -> list[Case]:
@@ -514,17 +454,10 @@ def output_without_values(
     name = model.attention_names[layer]
     stack = model.stacks()[0]
 
-    def through(kind: SiteKind, place: str, x: Tensor) -> Tensor:
-        if (kind, place) != ("value", name):
-            return x
-        zeroed = x.clone()
-        for row, token in enumerate(tokens, 1):  # row 0 is the unchanged pass
-            zeroed[row, :, token] = 0.0
-        return zeroed
-
-    recorder = Recorder(level="attention", source=model.config.source, through=through)
-    with subject.turn(), recording(recorder), torch.inference_mode():
-        model.module(model.ids(passage.tokens).expand(len(tokens) + 1, -1))
+    zeros: list[dict[HookPoint, list[Where]]] = [{}]  # row 0 is the unchanged pass
+    zeros += [{("value", name): [(None, token)]} for token in tokens]
+    hooks = zero_hooks(zeros)
+    _, recorder = subject.passed([passage], hooks, rows=len(zeros), level="attention")
     states = recorder.streams[stack]
     each = (len(states) - 1) // len(model.attention_names)  # states that a layer adds
     after = states[(layer + 1) * each].double()

@@ -254,7 +254,7 @@ def retrieval(subject: Subject) -> Measured:
     for number, needle in enumerate(texts):
         others = subject.drawn_heads(number, len(retrieving), retrieving)
         sets: list[frozenset[Head]] = [frozenset(), retrieving, others]
-        logits = subject.ended([needle.passage] * len(sets), kept=subject.kept(sets))
+        logits = subject.without(needle.passage, sets)
         ids = model.ids(needle.passage.tokens)[0, needle.keys]
         own, *without = (logits[:, needle.rows].argmax(-1) == ids).cpu().numpy()
         copied += own.sum()

@@ -3,7 +3,7 @@
 Axes: R rows of a batch, H heads, T tokens, V vocabulary, C d_model.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,11 +14,11 @@ from torch import Tensor
 
 from model.analysis.cost.timing import Turn
 from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.patches import Through, unchanged
+from model.nn.patches import Hooks, ablation_hooks
 from model.nn.places import Head, head_label
-from model.nn.recorder import Recorder, recording
 from model.papers.claims import PaperQuantity
 from model.papers.texts import NotAskedError, Passage
+from model.run.passes import ForwardPass, forward
 from model.trace.arrays import Array, Wide
 from model.trace.records import Token
 from model.trace.trace import Trace
@@ -91,48 +91,36 @@ class Subject:
     def ended(
         self,
         passages: Sequence[Passage],
-        *,
-        kept: Mapping[str, Tensor] | None = None,
+        *hooks: Hooks,
         intervention: Intervention = UNCHANGED,
-        through: Through = unchanged,
     ) -> Tensor:
         """(R, T, V) logits, or (R, T, C) states of an encoder: a row for each passage.
 
         Args:
             passages: all of one length.
-            kept: by attention name, (R, H): 0 leaves a head out in a row; None: all heads stay.
-            through: is handed what passes each site, and gives what goes on.
+            hooks: change what passes their points.
         """
-        recorder = Recorder(
-            intervention,
-            source=self.model.config.source,
-            kept_heads=kept or {},
-            through=through,
-        )
-        with self.turn(), recording(recorder), torch.inference_mode():
-            result: Tensor = self.model.module(*self._ids(passages))
-        return result
+        return self.passed(passages, *hooks, intervention=intervention).ended
+
+    def passed(self, passages: Sequence[Passage], *hooks: Hooks, **asked: Any) -> ForwardPass:
+        """The same with what the pass left behind. asked: as `model.run.passes.forward`."""
+        texts = [[one.tokens for one in passages], [one.target for one in passages]]
+        ids = [torch.cat([self.model.ids(text) for text in rows]) for rows in texts if rows[0]]
+        with self.turn():
+            return forward(self.model, ids, *hooks, **asked)
+
+    def in_rows(self, passage: Passage, hooks: Callable[[slice], Hooks], count: int) -> Tensor:
+        """(R, T, …): the same passage in so many rows, in batches. hooks: of the rows of one batch."""
+        ended = []
+        for start in range(0, count, most := self.rows(passage)):
+            batch = slice(start, min(start + most, count))
+            rows = batch.stop - start
+            ended.append(self.passed([passage], hooks(batch), rows=rows).ended)
+        return torch.cat(ended)
 
     def without(self, passage: Passage, sets: Sequence[Collection[Head]]) -> Tensor:
-        """(R, 1, V), after the last token: the same passage in every row, without one set of heads each."""
-        rows = []
-        for start in range(0, len(sets), most := self.rows(passage)):
-            batch = sets[start : start + most]
-            kept = self.kept(batch)
-            rows.append(self.ended([passage] * len(batch), kept=kept)[:, -1:])
-        return torch.cat(rows)
-
-    def kept(self, sets: Sequence[Collection[Head]]) -> dict[str, Tensor]:
-        """What `ended` takes: a row without each set of heads."""
-        layers = self.model.module.attentions()
-        kept = {
-            one.place.name: torch.ones(len(sets), one.heads, device=self.model.device)
-            for one in layers
-        }
-        for row, heads in enumerate(sets):
-            for name, head in heads:
-                kept[name][row, head] = 0.0
-        return kept
+        """(R, T, V): the same passage in every row, without one set of heads each."""
+        return self.in_rows(passage, lambda rows: ablation_hooks(sets[rows]), len(sets))
 
     def rows(self, passage: Passage) -> int:
         """How many rows over a passage run at once."""
@@ -145,14 +133,8 @@ class Subject:
         self, passages: Sequence[Passage], ablated: frozenset[Head] = frozenset()
     ) -> dict[Head, Array]:
         """(query, key) by head: the mean over passages of one length."""
-        recorder = Recorder(
-            Intervention(ablated=ablated),
-            "attention",
-            explicit=True,
-            source=self.model.config.source,
-        )
-        with self.turn(), recording(recorder), torch.inference_mode():
-            self.model.module(*self._ids(passages))
+        change = Intervention(ablated=ablated)
+        _, recorder = self.passed(passages, intervention=change, level="attention", explicit=True)
         return {
             (one.place.name, head): rows
             for one in recorder.attention
@@ -161,7 +143,7 @@ class Subject:
 
     def losses(self, passages: Sequence[Passage], intervention: Intervention = UNCHANGED) -> Wide:
         """(R, T − 1): the loss of each token after the first, in nats, of passages of one length."""
-        ids = self._ids(passages)[-1]
+        ids = torch.cat([self.model.ids(one.target or one.tokens) for one in passages])
         logits = self.ended(passages, intervention=intervention)[:, :-1]
         losses = F.cross_entropy(logits.transpose(1, 2).float(), ids[:, 1:], reduction="none")
         return np.asarray(losses.double().cpu().numpy())
@@ -170,10 +152,6 @@ class Subject:
         """A text; where a second stack writes another one, with the beginning of that."""
         writes = self.model.config.shape == "encoder-decoder"
         return Passage(tokens, self.model.decoder_prompt(tokens) if writes else ())
-
-    def _ids(self, passages: Sequence[Passage]) -> list[Tensor]:
-        texts = [[one.tokens for one in passages], [one.target for one in passages]]
-        return [torch.cat([self.model.ids(text) for text in rows]) for rows in texts if rows[0]]
 
     def heads(self) -> tuple[Head, ...]:
         """All heads, in order."""

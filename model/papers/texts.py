@@ -1,20 +1,20 @@
 """What a model is asked on: texts, lists of words said twice, and sentences of known structure, each as the
 tokens that it reads. A model that cannot read them is not asked."""
 
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from model.profile.battery.prompts import (
-    AGREEING,
-    MOVING,
+from model.profile.prompt_library import (
     NAMES,
-    NOUNS,
+    WRITTEN,
     PromptWords,
+    agreeing_sentences,
+    drawn_words,
+    known_tokens,
+    moving_sentences,
     places_of,
     words_of,
 )
@@ -32,9 +32,6 @@ PERIOD = 10  # words of a list that is said twice
 SHORTEST = 4  # words of such a list
 SHORT, LONG = 12, 64  # tokens of a text
 FEW = 3  # words of a text that may be spelled in bytes
-_WRITTEN: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
 
 
 class NotAskedError(ValueError):
@@ -70,7 +67,7 @@ def require_decoder(model: "Model") -> None:
 def passages(model: "Model", most: int = SHORT) -> tuple[Passage, ...]:
     """SEEDS texts of at most so many tokens: the passages, else stories, else rows of the symbols that the
     model knows, of which each has its own successors. Raises NotAskedError where it reads none of them."""
-    for texts in (_WRITTEN["passages"], list(islice(_stories(), SEEDS)), _sentences()):
+    for texts in (WRITTEN["passages"], list(islice(_stories(), SEEDS)), _sentences()):
         read = [_read(model, text, most) for text in texts]
         readable = [passage for passage in read if passage is not None]
         if len(readable) == SEEDS:
@@ -165,7 +162,7 @@ def lists(model: "Model", count: int = SEEDS, first: int = 0) -> Lists:
     period = min(PERIOD, room // 2, len(words.words) // 2)
     if period < SHORTEST:
         raise NotAskedError("This model has no room, or no words, for a list that is said twice.")
-    drawn = [_drawn(words, first + number, 2 * period) for number in range(count)]
+    drawn = [drawn_words(words, first + number, 2 * period) for number in range(count)]
     return Lists(
         tuple(_framed(words, one[:period] * 2) for one in drawn),
         tuple(_framed(words, one) for one in drawn),
@@ -216,71 +213,49 @@ def needles(model: "Model", length: int = 6) -> tuple[Needle, ...]:
     return tuple(texts)
 
 
-def _drawn(words: PromptWords, seed: int, count: int) -> tuple[Token, ...]:
-    chosen = np.random.default_rng(seed).choice(len(words.words), count, replace=False)
-    return tuple(words.words[one] for one in chosen)
-
-
 def _framed(words: PromptWords, middle: Sequence[Token]) -> Passage:
     return Passage((*words.before, *middle, *words.after))
 
 
-def _sentences_of(
-    model: "Model", written: Iterator[tuple[str, dict[str, str]]], least: int, what: str
+def _placed(
+    model: "Model", written: Iterable[tuple[str, dict[str, str]]], least: int, what: str
 ) -> tuple[PlacedSentence, ...]:
-    """PROMPTS sentences of which the model reads each named word as one token. Raises NotAskedError for fewer
-    than `least`. what: the sentences, in words."""
-    sentences = tuple(islice(_placed(model, written), PROMPTS))
+    """PROMPTS sentences of which the model reads each named word as one token, with the last place of each.
+    Raises NotAskedError for fewer than `least`. what: the sentences, in words."""
+    sentences: list[PlacedSentence] = []
+    for text, named in written:
+        tokens = known_tokens(model, text)
+        places = {what_for: places_of(tokens, word) for what_for, word in named.items()}
+        if all(places.values()) and len(sentences) < PROMPTS:
+            last = {word: where[-1] for word, where in places.items()}
+            sentences.append(PlacedSentence(tokens, last))
     if len(sentences) < least:
         raise NotAskedError(f"This model does not read {what} as whole tokens.")
-    return sentences
-
-
-def _placed(
-    model: "Model", written: Iterator[tuple[str, dict[str, str]]]
-) -> Iterator[PlacedSentence]:
-    """The sentences that the model reads, with the last place of each named word."""
-    for text, named in written:
-        try:
-            tokens = () if model.new_words(text) else model.tokens(text)
-        except ValueError:
-            continue
-        if not 0 < len(tokens) <= model.config.n_ctx:
-            continue
-        places = {what: places_of(tokens, word) for what, word in named.items()}
-        if all(places.values()):
-            yield PlacedSentence(tokens, {what: where[-1] for what, where in places.items()})
+    return tuple(sentences)
 
 
 def giving(model: "Model", *, third: bool = False) -> tuple[PlacedSentence, ...]:
     """Two people, of whom one gives something to … (Wang et al. 2022). places: `other`, who gets it, and
     `giver`. third: a third person gives, so that neither name follows. Raises NotAskedError."""
     require_decoder(model)
-
-    def written() -> Iterator[tuple[str, dict[str, str]]]:
-        for number in range(2 * len(MOVING) * len(NAMES)):
-            half = number // 2
-            one, two = NAMES[half % len(NAMES)]
-            giver, other = ((two, one), (one, two))[number % 2]
-            gives = NAMES[(half + 1) % len(NAMES)][number % 2] if third else giver
-            text = MOVING[half % len(MOVING)].format(one=one, two=two, giver=gives)
-            yield text, {"other": other, "giver": giver}
-
-    return _sentences_of(model, written(), PROMPTS // 2, "the names of these sentences")
+    different = 2 * len(WRITTEN["moving"]) * len(NAMES)
+    written = (
+        (one.text, dict(zip(("other", "giver"), one.words, strict=False)))
+        for one in moving_sentences(different, third=third)
+    )
+    return _placed(model, written, PROMPTS // 2, "the names of these sentences")
 
 
 def verbs_with_objects(model: "Model") -> tuple[PlacedSentence, ...]:
     """Sentences with a `verb` and its `object`, one to four words apart. Raises NotAskedError."""
     kinds = ("who", "verb", "determiner", "noun", "one", "two", "place")
-
-    def written() -> Iterator[tuple[str, dict[str, str]]]:
-        for number in range(6 * PROMPTS):
-            random = np.random.default_rng(number)
-            words = {kind: str(random.choice(_WRITTEN[kind].split())) for kind in kinds}
-            text = _WRITTEN["objects"][number % len(_WRITTEN["objects"])].format(**words)
-            yield text, {"verb": words["verb"], "object": words["noun"]}
-
-    return _sentences_of(model, written(), PROMPTS, "these sentences")
+    written = []
+    for number in range(6 * PROMPTS):
+        random = np.random.default_rng(number)
+        words = {kind: str(random.choice(WRITTEN[kind].split())) for kind in kinds}
+        text = WRITTEN["objects"][number % len(WRITTEN["objects"])].format(**words)
+        written.append((text, {"verb": words["verb"], "object": words["noun"]}))
+    return _placed(model, written, PROMPTS, "these sentences")
 
 
 def agreeing(model: "Model") -> tuple[PlacedSentence, ...]:
@@ -289,23 +264,12 @@ def agreeing(model: "Model") -> tuple[PlacedSentence, ...]:
     cut off where a decoder reads it. Raises NotAskedError."""
     if model.config.shape == "encoder-decoder":
         raise NotAskedError("This model reads and writes two texts; the claim is about one.")
-
-    def written() -> Iterator[tuple[str, dict[str, str]]]:
-        for number in range(5 * PROMPTS):
-            plural = number % 2
-            subject = NOUNS[number % len(NOUNS)]
-            other = NOUNS[(2 * number + 5) % len(NOUNS)]
-            if subject == other:
-                continue
-            words = {
-                "subject": subject[plural],
-                "other": other[1 - plural],
-                "verb": ("is", "are")[plural],
-            }
-            yield AGREEING[number // 2 % len(AGREEING)].format(**words), words
-
+    written = (
+        (one.text, dict(zip(("subject", "other", "verb"), one.words, strict=True)))
+        for one in agreeing_sentences(5 * PROMPTS, past=False)
+    )
     sentences = []
-    for one in _sentences_of(model, written(), PROMPTS // 2, "these sentences"):
+    for one in _placed(model, written, PROMPTS // 2, "these sentences"):
         back = model.config.shape == "decoder"
         row = one.places["verb"] - back
         tokens = one.tokens[: row + 1] if back else one.tokens
@@ -331,7 +295,7 @@ def year_sentences(model: "Model") -> tuple[YearSentence, ...]:
     sentences = []
     for number in range(SEEDS):
         century, year = int(random.integers(12, 19)), int(random.integers(20, 80))
-        frame = _WRITTEN["years"][number % len(_WRITTEN["years"])]
+        frame = WRITTEN["years"][number % len(WRITTEN["years"])]
         if unknown := model.new_words(frame.format(year="", century="")):
             raise NotAskedError(
                 f"This model does not know the word “{unknown[0]}” of these sentences."
@@ -383,22 +347,11 @@ def orders(model: "Model") -> tuple[Order, ...]:
     require_decoder(model)
     before = words_of(model).before
     known = []
-    for order in _WRITTEN["orders"]:
-        words = [_within(model, word) for word in order.split()]
-        tokens = tuple(word for word in words if word is not None)
-        if len(tokens) == len(words):
-            known.append(Order(tokens, before))
+    for order in WRITTEN["orders"]:
+        texts = [(word, known_tokens(model, f"and {word}")) for word in order.split()]
+        places = [(tokens, places_of(tokens, word)) for word, tokens in texts]
+        if all(len(where) == 1 for _, where in places):
+            known.append(Order(tuple(tokens[where[0]] for tokens, where in places), before))
     if not known:
         raise NotAskedError("This model has no days, months or numbers as whole tokens.")
     return tuple(known)
-
-
-def _within(model: "Model", word: str) -> Token | None:
-    """A word as it stands within a text, where it is one token."""
-    try:
-        text = f"and {word}"
-        tokens = () if model.new_words(text) else model.tokens(text)
-    except ValueError:
-        return None
-    places = places_of(tokens, word)
-    return tokens[places[0]] if len(places) == 1 else None

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from itertools import product
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from model.profile.tables import (
     said_in,
 )
 from model.system.files import content_of
+from model.system.foreign import refusing
 
 MOST_BYTES = 2**30  # of one file, packed and in memory
 MOST_HEADS = 2**16
@@ -60,14 +61,10 @@ def files_of(folder: Path) -> dict[str, Path]:
         return {"heads": folder / HEADS, **beside}
 
 
-@contextmanager
-def _refusing(folder: Path) -> Iterator[None]:
+def _refusing(folder: Path) -> AbstractContextManager[None]:
     if not (folder / HEADS).is_file():
         raise ValueError(f"There is no profile in {folder.name}.")
-    try:
-        yield
-    except (OSError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
-        raise ValueError(f"The profile in {folder.name} cannot be read: {error}") from error
+    return refusing(f"The profile in {folder.name} cannot be read:", pa.ArrowException)
 
 
 def _heads(folder: Path) -> tuple[HeadsMetadata, pa.Table]:

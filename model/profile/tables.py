@@ -4,16 +4,18 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import fields as columns
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from model.profile.battery.asking import COLUMNS, LOOKS
 from model.profile.examples import ROW
 from model.profile.sums import fields
+from model.system.foreign import validated
 
 FORMAT, VERSION = "attention-visualizer profile", 5
 HASHED = 5  # the first version whose heads.parquet has a hash of itself
@@ -44,15 +46,19 @@ ShortHash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 class ProfileScope:
     """What was profiled. Profiles over the same, by `subject`, can be added."""
 
-    model: str
-    weights: str  # SHA-256 of the model's weights
-    corpus: str  # SHA-256 of the corpus' bytes
-    corpus_name: str
+    model: TableText
+    weights: Hash  # SHA-256 of the model's weights
+    corpus: Hash  # SHA-256 of the corpus' bytes
+    corpus_name: TableText
     by_line: bool
-    window: int  # most tokens of a window
-    done: tuple[tuple[int, int], ...] = ()  # windows, from the first to before the last
-    skipped: tuple[tuple[int, str], ...] = ()  # windows that the model does not read, and why
-    versions: tuple[str, ...] = ()  # of what computed it, on all machines: "torch 2.13.0+cpu"
+    window: Annotated[int, Field(ge=1, le=LARGEST_WINDOW)]  # most tokens of a window
+    done: tuple[
+        tuple[TableCount, TableCount], ...
+    ] = ()  # windows, from the first to before the last
+    # windows that the model does not read, and why
+    skipped: tuple[tuple[TableCount, TableText], ...] = ()
+    # of what computed it, on all machines: "torch 2.13.0+cpu"
+    versions: tuple[Annotated[str, Field(max_length=100)], ...] = ()
 
     @property
     def subject(self) -> "ProfileScope":
@@ -60,42 +66,27 @@ class ProfileScope:
         return replace(self, done=(), skipped=(), versions=())
 
 
-class HeadsMetadata(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class HeadsMetadata(ProfileScope):
     """The metadata of heads.parquet."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+    __pydantic_config__ = ConfigDict(strict=True, extra="ignore")
 
     format: Literal["attention-visualizer profile"] = "attention-visualizer profile"
     version: Literal[3, 4, 5] = 5  # 3: its labels say where heads look, and not what they do
-    model: TableText
-    weights: Hash
-    corpus: Hash
-    corpus_name: TableText
-    by_line: bool
-    window: Annotated[int, Field(ge=1, le=LARGEST_WINDOW)]
-    done: tuple[tuple[TableCount, TableCount], ...]
-    skipped: tuple[tuple[TableCount, TableText], ...]
     windows: TableCount
     tokens: TableCount
-    versions: tuple[Annotated[str, Field(max_length=100)], ...] = ()
     files: dict[Literal["examples", "windows", "labels"], ShortHash]
     heads: Hash | None = None  # `heads_hash`; files of versions 3 and 4 have none
 
     @property
     def about(self) -> ProfileScope:
-        return ProfileScope(
-            **{name: getattr(self, name) for name in ProfileScope.__dataclass_fields__}
-        )
+        return ProfileScope(**{one.name: getattr(self, one.name) for one in columns(ProfileScope)})
 
 
 def said_in(metadata: bytes) -> HeadsMetadata:
     """Raises ValueError for anything but the metadata of a profile, and for windows that cannot be."""
-    try:
-        said = HeadsMetadata.model_validate_json(metadata)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"its {where or 'metadata'}: {first['msg']}") from None
+    said = validated(HeadsMetadata, metadata)
     if said.heads is None and said.version >= HASHED:
         raise ValueError("its heads have no hash")
     ends = [0, *(number for one in said.done for number in one)]

@@ -1,6 +1,7 @@
 """A loaded model: text in, a `Trace` out, and what else pages ask of it; parts of another sentence's run
 too."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -11,10 +12,11 @@ import torch
 from torch import Tensor
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
-from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.patches import Site, Through, cache_hook, patch_hook, unchanged
+from model.nn.intervention import UNCHANGED
+from model.nn.patches import HookPoint, Hooks, cache_hooks, patch_hooks
 from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
+from model.nn.steering import PassChange, parted
 from model.run.inputs import TokenIds, ids_given, is_several
 from model.run.protocols import (
     AttentionLayer,
@@ -41,7 +43,7 @@ from model.trace.collect import (
     recorded_logits,
     trace_of,
 )
-from model.trace.promised import Room
+from model.trace.lazy import Room
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace, Vocabulary
 from model.trace.unproven import require
@@ -60,7 +62,7 @@ def from_other_run(
     recorder: Recorder,
     tokens: tuple[Token, ...],
     target_tokens: tuple[Token, ...],
-) -> Through:
+) -> tuple[Hooks, ...]:
     """What puts the parts of the other run, which is passed now, into the next one, as its intervention
     asks.
 
@@ -73,20 +75,20 @@ def from_other_run(
     """
     patch = recorder.intervention.patch
     if patch is None:
-        return unchanged
+        return ()
     other = model.tokens(patch.text)
     check_patch(patch, model.name, model.module, (len(tokens), len(target_tokens)), len(other))
-    sites, kept = patch.sites, dict[Site, Tensor]()
+    points, kept = patch.points, dict[HookPoint, Tensor]()
     donor = Recorder(
         replace(recorder.intervention, patch=None),
         recorder.level,
         source=recorder.source,
         deferred=True,
-        through=cache_hook(kept, sites),
+        hooks=(cache_hooks(kept, points),),
     )
     with recording(donor), torch.inference_mode():
         model.module(*map(model.ids, filter(None, (other, target_tokens))))
-    return patch_hook(kept, [sites])
+    return (patch_hooks(kept, [points]),)
 
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
@@ -102,9 +104,9 @@ class Model:
     >>> model.attention_names, model.stacks(), model.layer("decoder.1.self").heads
     (('decoder.0.self', 'decoder.1.self', 'decoder.2.self', 'decoder.3.self'), ('decoder',), 8)
     >>> tokens = model.tokens("Tom Hill saw")
-    >>> tuple(model.ids(tokens).shape), model.truncate("Tom Hill"), model.kept("Tom Hill")
-    ((1, 3), 'Tom Hill', 'Tom Hill')
-    >>> model.decoder_prompt(tokens) == model.begun(tokens) == tokens
+    >>> tuple(model.ids(tokens).shape), model.truncate("Tom Hill")
+    ((1, 3), 'Tom Hill')
+    >>> model.decoder_prompt(tokens) == tokens
     True
     >>> model.spelled(tokens), model.trace([token.id for token in tokens])
     ('Tom Hill saw', <Trace of house-gpt: 3 tokens, 4 attention layers>)
@@ -240,7 +242,7 @@ class Model:
         self,
         text: str | TokenIds,
         target: str | None = None,
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
@@ -251,7 +253,7 @@ class Model:
         self,
         text: list[str] | list[list[int]],
         target: None = None,
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
@@ -261,7 +263,7 @@ class Model:
         self,
         text: Any,
         target: str | None = None,
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
@@ -276,6 +278,7 @@ class Model:
                 the text itself where the library takes that (BART as a classifier).
             continued: ids that the model has written so far. They follow the text (or the target) as ids,
                 because their letters might be tokenized differently.
+            intervention: what is changed; or a `Steering`, which the trace does not name.
             record: "full" adds feed-forward activations and norm outputs.
             explicit: runs without the fused kernel, and records the scores and weights that the model itself
                 computed.
@@ -312,7 +315,7 @@ class Model:
         self,
         tokens: tuple[Token, ...],
         target_tokens: tuple[Token, ...] = (),
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
@@ -345,7 +348,7 @@ class Model:
         self,
         tokens: tuple[Token, ...],
         target_tokens: tuple[Token, ...],
-        intervention: Intervention,
+        intervention: PassChange,
         *,
         record: Literal["attention", "full"],
         explicit: bool,
@@ -353,9 +356,11 @@ class Model:
         text: str | TokenIds,
     ) -> tuple[Trace, Tensor]:
         """The same, with what the pass ends with where the model is."""
-        recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
+        held, changes = parted(intervention, self.device)
+        recorder = Recorder(held, record, explicit, self.config.source, deferred)
+        recorder.hooks = changes or from_other_run(self, recorder, tokens, target_tokens)
+        recorder.patched = held.patch is not None
         recorder.reruns = self._can_run_again(recorder, max(len(tokens), len(target_tokens)))
-        recorder.through = from_other_run(self, recorder, tokens, target_tokens)
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
         return trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text), ended
@@ -364,8 +369,7 @@ class Model:
         """Whether sub-layers may be run once more instead of being kept: of a long text, where they compute
         the same bits again. Explicit passes keep their steps; on a GPU all stays there; and somebody else's
         weights are theirs to change."""
-        given = recorder.intervention
-        drawn = recorder.explicit or given.dropout > 0 or given.patch is not None
+        drawn = recorder.explicit or recorder.intervention.dropout > 0 or bool(recorder.hooks)
         return tokens >= RERUN_FROM and not (drawn or self._borrowed or self.device.type != "cpu")
 
     @at_border
@@ -435,7 +439,7 @@ class Model:
     @asked
     @at_border
     def generate(
-        self, text: str, *, limit: int = 20, intervention: Intervention = UNCHANGED
+        self, text: str, *, limit: int = 20, intervention: PassChange = UNCHANGED
     ) -> tuple[Token, ...]:
         """Greedy continuation of a text, or its translation by an encoder–decoder, without `start`.
 
@@ -448,8 +452,9 @@ class Model:
         check_continues(self.name, self.config, intervention)
         tokens = self.tokens(text)
         check_length(len(tokens), self.config.n_ctx, self.name)
-        intervention = check_intervention(intervention, self, (len(tokens), self.config.n_ctx))
-        with recording(Recorder(intervention, source=self.config.source)):
+        change = check_intervention(intervention, self, (len(tokens), self.config.n_ctx))
+        held, changes = parted(change, self.device)
+        with recording(Recorder(held, source=self.config.source, hooks=changes)):
             return self._greedy(tokens, limit)
 
     @asked
@@ -509,11 +514,22 @@ class Model:
         return self._target_tokens(tokens, "", ()) if translates else tokens
 
     def kept(self, text: str) -> str:
-        """The former name of `truncate`."""
+        """Deprecated: the former name of `truncate`."""
+        warnings.warn("Model.kept is now called truncate.", DeprecationWarning, stacklevel=2)
         return self.truncate(text)
 
     def begun(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """The former name of `decoder_prompt`."""
+        """Deprecated: the former name of `decoder_prompt`.
+
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as told:
+        ...     warnings.simplefilter("always")
+        ...     model.kept("Tom"), model.begun(model.tokens("Tom")) == model.tokens("Tom")
+        ('Tom', True)
+        >>> [str(one.message) for one in told]
+        ['Model.kept is now called truncate.', 'Model.begun is now called decoder_prompt.']
+        """
+        warnings.warn("Model.begun is now called decoder_prompt.", DeprecationWarning, stacklevel=2)
         return self.decoder_prompt(tokens)
 
     def _greedy(self, tokens: tuple[Token, ...], limit: int) -> tuple[Token, ...]:
@@ -596,5 +612,5 @@ def trace_of_pass(
         vocabulary=None if prediction is None else Vocabulary(size, model.tokenizer.named),
         precision=model.precision,
     )
-    model._on_device.add(arrays.promises, settings().trace_bytes)
+    model._on_device.add(arrays.on_device, settings().trace_bytes)
     return trace

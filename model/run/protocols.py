@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from model.nn.config import Reasons, TransformerConfig
-from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.intervention import UNCHANGED
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Head, Place, place_of, within
+from model.nn.steering import PassChange, Steering
 from model.system.border import is_whole
 from model.system.files import bytes_text
 from model.system.memory import LARGEST_RECORD
@@ -246,31 +247,34 @@ def check_id(id_: int, size: int, name: str) -> None:
 
 
 class Named(Protocol):
-    """A model, as far as an intervention names its parts."""
+    """A model, as far as a change of its pass names its parts."""
 
     name: str
     module: Runnable
 
 
-def in_names(intervention: Intervention, model: Named) -> Intervention:
-    """An intervention whose sub-layers go by their names, and whose heads count from 0, in place of layers by
-    number and of heads counted from the end. Raises ValueError for what the model does not have.
+def in_names(change: PassChange, model: Named) -> PassChange:
+    """A change whose sub-layers go by their names, and whose heads count from 0, in place of layers by number
+    and of heads counted from the end. Raises ValueError for what the model does not have.
     """
     heads = {layer.place.name: layer.heads for layer in model.module.attentions()}
 
     def named(place: str | int) -> str:
         return [*heads][place_of(place, [*heads], model.name)]
 
+    if isinstance(change, Steering):
+        return _in_names(change, named(change.place), model)
+
     def of_head(place: str | int, head: int) -> Head:
         return named(place), within(head, heads[named(place)], f"{named(place)} has heads")
 
-    ablated = sorted(intervention.ablated, key=str)
-    weights, stream = (sorted(intervention.weights, key=str), sorted(intervention.stream, key=str))
-    only = None if intervention.only is None else sorted(intervention.only, key=str)
+    ablated = sorted(change.ablated, key=str)
+    weights, stream = (sorted(change.weights, key=str), sorted(change.stream, key=str))
+    only = None if change.only is None else sorted(change.only, key=str)
     if only is None and not (ablated or weights or stream):
-        return intervention
+        return change
     return replace(
-        intervention,
+        change,
         only=None if only is None else frozenset(map(named, only)),
         ablated=frozenset(of_head(*cell) for cell in ablated),
         weights=frozenset(
@@ -281,15 +285,29 @@ def in_names(intervention: Intervention, model: Named) -> Intervention:
     )
 
 
-def check_intervention(
-    intervention: Intervention, model: Named, lengths: tuple[int, int]
-) -> Intervention:
-    """The intervention as `in_names` writes it. Raises ValueError where it names something that this pass
-    does not have.
+def _in_names(steering: Steering, place: str, model: Named) -> Steering:
+    """Raises ValueError where a model cannot be steered before this sub-layer."""
+    require(model.name, "stream", model.module.unproven)
+    if Place.named(place).kind == "cross":
+        raise ValueError(f"The stream is read before a layer, which {place} is not.")
+    width = model.module.config.d_model
+    if len(steering.toward) != width:
+        raise ValueError(
+            f"The direction has {len(steering.toward)} numbers; the stream of {model.name} has {width}."
+        )
+    return replace(steering, place=place)
+
+
+def check_intervention(change: PassChange, model: Named, lengths: tuple[int, int]) -> PassChange:
+    """The change as `in_names` writes it. Raises ValueError where it names something that this pass does not
+    have.
 
     lengths: tokens of the text, and of the target (0 without one).
     """
-    intervention, name, module = in_names(intervention, model), model.name, model.module
+    change = in_names(change, model)
+    if isinstance(change, Steering):
+        return change
+    intervention, name, module = change, model.name, model.module
     if not intervention.positions:
         require(name, "positions", module.unproven)
     layers = {layer.place.name: layer for layer in module.attentions()}
@@ -379,11 +397,13 @@ def _size(place: Place, source: int, target: int) -> tuple[int, int]:
 
 
 def check_continues(
-    name: str, config: TransformerConfig, intervention: Intervention = UNCHANGED
+    name: str, config: TransformerConfig, intervention: PassChange = UNCHANGED
 ) -> None:
     """Raises ValueError where a model cannot continue a text, or not under an intervention."""
     if config.shape == "encoder":
         raise ValueError(f"{name} is an encoder: it reads text, it does not continue it.")
+    if isinstance(intervention, Steering):
+        return
     if intervention.patch is not None:
         raise ValueError(
             "A run with parts of another sentence has a fixed length, so it cannot be continued."

@@ -11,8 +11,9 @@ from typing import Any, Literal, NoReturn, cast
 import torch
 
 from model.nn.config import ProvenPart, Reasons, TransformerConfig
-from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.intervention import UNCHANGED
 from model.nn.places import Place
+from model.nn.steering import PassChange, Steering
 from model.run.inputs import TokenIds
 from model.run.model import Model
 from model.trace.arrays import Array
@@ -70,7 +71,7 @@ class RecordedModel(Model):
         self,
         text: Any,
         target: str | None = None,
-        intervention: Intervention = UNCHANGED,
+        intervention: PassChange = UNCHANGED,
         *,
         continued: Sequence[int] = (),
         record: Literal["attention", "full"] = "attention",
@@ -84,7 +85,7 @@ class RecordedModel(Model):
         """
         if text != self.run.text:
             raise NoWeightsError("let it read another text")
-        if intervention.changes or explicit:
+        if explicit or isinstance(intervention, Steering) or intervention.changes:
             raise NoWeightsError("change the run")
         if target is not None or continued:
             raise NoWeightsError("let it go on, or read another target")

@@ -1,4 +1,4 @@
-"""What stands around attention, in each style: heads put together, norms, positions."""
+"""What stands around attention, as tensors and with torch.nn: heads put together, norms, positions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -19,9 +19,8 @@ def concatenation(attention: Attention, d_model: int, *, bias: bool) -> Snippets
         "made": shape(attention.output.shape[1], d_model),
         "added": f" + {vector}" if bias else "",
         "bias": f", {vector}" if bias else "",
-        "start": f"{vector}[@dimension@].item()" if bias else "0.0",
     }
-    return _styles("concatenation", _of_heads(attention) | more, "written", of_loops="total")
+    return _styles("concatenation", _of_heads(attention) | more, "written")
 
 
 def joined(attention: Attention) -> Snippets:
@@ -44,7 +43,6 @@ def norm(record: NormRecord, *, shifts: bool) -> Snippets:
         "made": shape(tokens, width),
         "epsilon": f"{record.epsilon:.6g}",
         "shift": " + beta" if shifts else "",
-        "shift_of_one": " + beta[c].item()" if shifts else "",
         "beta": "beta" if shifts else "None",
     }
     return _styles("norm", slots, "y", {record.kind})
@@ -79,18 +77,15 @@ def with_positions(kind: PositionCode, parts: Sequence[str], tokens: int, width:
     others = [name for name in parts if name not in ("tokens", "positions")]
     names = ["tokens", "added", *others]
     line = SnippetLine(f"x = {' + '.join(names)}", shape(tokens, width))
-    terms = [f"{name}[@query@, c].item()" for name in names if name != "added"]
-    loop = SnippetLine(
-        f"x = [{' + '.join(terms)} + added[c] for c in range({width})]", f"{width} numbers"
-    )
-    made = {}
-    for style, snippet in positions(kind, tokens, width).items():
-        last, result = (
-            (loop, "x[@dimension@]") if style == "loops" else (line, "x[@query@, @dimension@]")
+    return {
+        style: replace(
+            snippet,
+            lines=(*snippet.lines, line),
+            given=("tokens", *snippet.given, *others),
+            result="x[@query@, @dimension@]",
         )
-        given = ("tokens", *snippet.given, *others)
-        made[style] = replace(snippet, lines=(*snippet.lines, last), given=given, result=result)
-    return made
+        for style, snippet in positions(kind, tokens, width).items()
+    }
 
 
 def _styles(
@@ -98,14 +93,8 @@ def _styles(
     slots: Mapping[str, object],
     result: str,
     words: Collection[str] = (),
-    of_loops: str = "",
 ) -> Snippets:
-    """The snippets of a template. result: what the lines assign; of_loops: the number that loops give."""
-    found: dict[Style, Snippet] = {}
-    for style, template in templates("around.toml")[name].items():
-        cell = f"{result}[@query@, @dimension@]"
-        if style == "loops":
-            cell = of_loops or f"{result}[@dimension@]"
-            template = f"# One token.\n{template.strip()}"
-        found[style] = filled_in(template, slots, words, cell)
-    return found
+    """The snippets of a template. result: what the lines assign."""
+    cell = f"{result}[@query@, @dimension@]"
+    written = templates("around.toml")[name].items()
+    return {style: filled_in(template, slots, words, cell) for style, template in written}

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from pathlib import Path
 import torch
 
 
-def load(file, start):  # the tensors of a safetensors file whose names begin so
+def load(file, start=""):  # the tensors of a safetensors file whose names begin so
     data = bytearray(Path(file).read_bytes())
     size = 8 + int.from_bytes(data[:8], "little")
     listed = json.loads(data[8:size])
@@ -83,10 +82,14 @@ class LayerCode:
             head, query, key: of the cell, from 0; a stage without one of them does not read it.
             dimension: of a vector's number, from 0.
 
-        Raises ValueError where there is no code for this stage.
+        Raises ValueError where there is no code for this stage, or none in this style: einsum and loops are
+        those of attention's own stages, from the scores to the output.
         """
         if stage not in self.snippets:
             raise ValueError(self.refusal or f"There is no code for {stage!r}.")
+        if style not in self.snippets[stage]:
+            styles = " and ".join(self.snippets[stage])
+            raise ValueError(f"The code of {stage!r} is written as {styles}, not as {style!r}.")
         chosen, steps = self.snippets[stage][style], []
         for before in chosen.after:
             steps += [line.code for line in self.before(before, style).lines]
@@ -130,10 +133,8 @@ def code_of(
     own, and a mask."""
     origin = origin or Origin()
     facts = Facts.of(attention, origin.intervention, later)
-    styles: tuple[Style, ...] = get_args(Style)
     snippets: dict[CodeStage, Mapping[Style, Snippet]] = {
-        stage: {style: vectors(facts, vector, stage, style) for style in styles}
-        for stage, vector in origin.vectors.items()
+        stage: vectors(facts, vector, stage) for stage, vector in origin.vectors.items()
     }
     snippets |= {stage: around.snippets for stage, around in origin.around.items()}
     turning = origin.vectors.get("query")
@@ -142,8 +143,7 @@ def code_of(
     for side, stage in _NORMED.items():  # the same, up to the norm
         made = origin.vectors.get(side)
         if made is not None and made.norm is not None:
-            still = replace(made, turned=0)
-            snippets[stage] = {one: vectors(facts, still, side, one) for one in styles}
+            snippets[stage] = vectors(facts, replace(made, turned=0), side)
     stages: tuple[CodeStage, ...] = ("scores", "scaled", *facts.later, "weights", "output")
     by_hand = ("weights", "output") if attention.weights_set else ()
     for stage, by_style in stage_snippets(facts, stages).items():

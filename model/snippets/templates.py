@@ -177,8 +177,8 @@ def _slots(facts: Facts) -> dict[str, object]:
     }
 
 
-def vectors(facts: Facts, vector: Vector, stage: CodeStage, style: Style) -> Snippet:
-    """The lines of queries, keys or values: how they come of x.
+def vectors(facts: Facts, vector: Vector, stage: CodeStage) -> Mapping[Style, Snippet]:
+    """The lines of queries, keys or values in their styles: how they come of x.
 
     Args:
         facts: of the layer.
@@ -190,15 +190,13 @@ def vectors(facts: Facts, vector: Vector, stage: CodeStage, style: Style) -> Sni
     width = facts.value_width if stage == "value" else facts.width
     token = "@query@" if stage == "query" else "@key@"
     head = "@head@" if stage == "query" else key_head(facts)
-    halves, part, pairs = vector.pairs == "halves", vector.turned < facts.width, vector.turned // 2
+    halves, part = vector.pairs == "halves", vector.turned < facts.width
     read = "turning" if part else letter
     joined = "torch.cat(turned, -1)" if halves else "torch.stack(turned, -1).flatten(-2)"
     bias, beta = f'w["{stage}.bias"]', f'w["{stage}_norm.beta"]'
     slots: dict[str, object] = {
         "letter": letter,
         "side": stage,
-        "token": token,
-        "head": head,
         "x": shape(vector.rows, vector.d_model),
         "made": shape(heads, vector.rows, width),
         "rows": vector.rows,
@@ -208,26 +206,21 @@ def vectors(facts: Facts, vector: Vector, stage: CodeStage, style: Style) -> Sni
         "wide": heads * width,
         "added": f" + {bias}" if vector.bias else "",
         "bias": f", {bias}" if vector.bias else "",
-        "start": f"{bias}[first + c].item()" if vector.bias else "0.0",
         "norm": NORMS[norm.kind].in_torch if norm else "",
         "epsilon": f"{norm.epsilon:.6g}" if norm else "",
         "gamma": f'w["{stage}_norm.gamma"]',
         "beta": f" + {beta}" if norm and norm.shifts else "",
-        "shift": f" + {beta}[c].item()" if norm and norm.shifts else "",
         "turned": vector.turned,
-        "pair_count": pairs,
-        "half": shape(vector.rows, pairs),
+        "half": shape(vector.rows, vector.turned // 2),
         "pairs": f"{read}.chunk(2, -1)" if halves else f"{read}[..., 0::2], {read}[..., 1::2]",
         "joined": f"torch.cat([{joined}, still], -1)" if part else joined,
-        "first": "p" if halves else "2 * p",
-        "second": f"p + {pairs}" if halves else "2 * p + 1",
     }
     holds = {
-        "bias": vector.bias,
         "normed": norm is not None,
         "turns": vector.turned > 0,
         "part": vector.turned > 0 and part,
     }
     words = {word for word, is_so in holds.items() if is_so} | ({norm.kind} if norm else set())
-    cell = "@dimension@" if style == "loops" else f"{head}, {token}, @dimension@"
-    return filled_in(templates("stages.toml")["vectors"][style], slots, words, f"{letter}[{cell}]")
+    result = f"{letter}[{head}, {token}, @dimension@]"
+    written = templates("stages.toml")["vectors"]
+    return {style: filled_in(lines, slots, words, result) for style, lines in written.items()}

@@ -7,28 +7,18 @@ import os
 import re
 import secrets
 import stat
-import struct
 import sys
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from model.system.border import meant
 
 LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 PIECE = 2**20  # bytes that are hashed at once
-DEEPEST = 12  # lists and objects inside one another, in JSON that is read strictly
-# Nothing is tried twice, or a text without an end would take the square of its length.
-_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _PART = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.ASCII)  # a file that is being written
-# What zipfile raises for an archive that is damaged, or is another one.
-ZIP_DAMAGED = (
-    zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError, struct.error,
-)  # fmt: skip
 _WITHOUT_WAITING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
@@ -111,10 +101,10 @@ def made_folder(path: str | Path) -> Path:
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to be written beside its place, and put there once it is whole: what is there always is. After
     an error nothing is left of it; what a killed process left in the folder is removed by the next one. A
-    device is written as it is."""
-    path = path.resolve()
+    device is written as it is. The file of an OSError is the one that was asked for."""
+    asked, path = path, path.resolve()
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; name a file in it.")
+        raise ValueError(f"{asked} is a folder; name a file in it.")
     if not path.parent.is_dir():
         raise ValueError(f"There is no folder {path.parent}.")
     if path.exists() and not path.is_file():
@@ -122,15 +112,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             yield device
         return
     _clear(path.parent)
-    beside, file = _begun(path)
     try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+        beside, file = _begun(path)
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        error.filename, error.filename2 = str(asked), None
+        raise
 
 
 def _begun(path: Path) -> tuple[Path, BinaryIO]:
@@ -180,31 +174,6 @@ def read_text(path: Path, most: int) -> str:
             raise OddFileError(f"its {path.name} is larger than {most:,} bytes")
         content = file.read(size)
     return content.decode("utf-8-sig")
-
-
-def strict_json(text: str) -> Any:
-    """What a JSON text holds. Raises ValueError for one that is nested deeply, names something twice, or
-    has numbers that JSON does not know."""
-    depth = 0
-    for found in _BRACKET.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
-        if depth > DEEPEST:
-            raise ValueError("its header is nested too deeply")
-    try:
-        return json.loads(text, object_pairs_hook=_named_once, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise ValueError("its header is not JSON") from error
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named = dict(pairs)
-    if len(named) < len(pairs):
-        raise ValueError("its header names something twice")
-    return named
-
-
-def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"its header holds {constant}")
 
 
 # These errors say that there is no such file. No other error of the system says anything about the content.

@@ -1,18 +1,8 @@
 """This computer."""
 
-import io
 import os
 import platform
-import sys
 from pathlib import Path
-
-
-def speak_utf8() -> None:
-    """Lets a command write any letter, also where the console's encoding has few, as on Windows: what was
-    computed would be lost at its first “é”."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def machine_bytes() -> int:

@@ -3,8 +3,9 @@ reader of such files: of this app's own, and of those of other programs.
 
 Eight bytes hold the header's length, then comes the header in JSON, then the arrays, one after the other
 without gaps (https://github.com/huggingface/safetensors). Nothing in such a file is executed. Every size is
-compared with that of the file before anything is built from it. The library's own reader takes a path, which
-it maps, or the whole content, which it copies; it gives numpy no bfloat16; and an upload is an open file.
+compared with that of the file before anything is built from it. The library does not serve: a file that it
+has mapped and somebody shortens ends the process, an upload is an open file, its writer renames over the
+file that is locked, or holds everything twice, and writes what is not contiguous wrongly.
 """
 
 import json
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.system import deadline
-from model.system.files import bytes_text, strict_json
+from model.system.files import bytes_text
+from model.system.foreign import strict_json
 
 KINDS: Mapping[str, np.dtype[Any]] = {
     name: np.dtype(written)
@@ -94,7 +96,7 @@ def read_header(file: BinaryIO, size: int, key: str = "") -> Header:
     length = int.from_bytes(file.read(_PREFIX), "little")
     if not 2 <= length <= min(MOST_HEADER, size - _PREFIX):
         raise ValueError("its header is longer than the file, or than a header may be")
-    header = strict_json(_decoded(file.read(length)))
+    header = strict_json(file.read(length).decode())
     if not isinstance(header, dict) or len(header) > MOST_ARRAYS:
         raise ValueError("its header is no list of arrays")
     metadata = header.pop("__metadata__", None)
@@ -129,13 +131,6 @@ def read_array(file: BinaryIO, header: Header, name: str) -> NDArray[Any]:
         array = (array.astype(np.uint32) << 16).view(np.float32)
     array.flags.writeable = False
     return array
-
-
-def _decoded(raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError("its header is not UTF-8") from error
 
 
 def _stored(name: str, entry: Any) -> Stored:

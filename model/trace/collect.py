@@ -1,7 +1,7 @@
 """From the tensors of a pass to the plain arrays of a Trace."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -27,9 +27,9 @@ from model.nn.recorder import (
 from model.nn.stages import STAGES
 from model.system.memory import enough_memory, make_room
 from model.trace.arrays import Array, BoolArray, read_only
-from model.trace.promised import Promise, PromisedArrays, PromisedStates, fulfilled
+from model.trace.lazy import Lazy, LazyArrays, named, states_of, value_of
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
-from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
+from model.trace.trace import Logits, Trace, Vocabulary
 
 CHANGED = "The model's weights were changed after this pass: run it again."
 
@@ -67,46 +67,17 @@ def words_of(device: torch.device, precision: torch.dtype = torch.float32) -> st
     )
 
 
-class OnDevice(Promise[Any]):
-    """What `make` gives for a tensor on the device of a pass. To another process it travels as that."""
-
-    def __init__(self, make: Callable[..., Any], tensor: Tensor, *how: object) -> None:
-        masks = tensor.dtype == torch.bool
-        axes = [*zip(tensor.shape, tensor.stride(), strict=True)][-2 if masks else 1 :]
-        numbers = math.prod(size for size, step in axes if step)
-        super().__init__(partial(make, tensor, *how), nbytes=numbers * (1 if masks else 4))
-        self.tensor: Tensor | None = tensor  # until it is read
-
-    def read(self) -> Any:
-        read, self.tensor = super().read(), None
-        return read
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return fulfilled, (self.read(),)
+def on_device(make: Callable[..., Any], tensor: Tensor, *how: object) -> Lazy[Any]:
+    """What `make` gives for a tensor on the device of a pass."""
+    masks = tensor.dtype == torch.bool
+    axes = [*zip(tensor.shape, tensor.stride(), strict=True)][-2 if masks else 1 :]
+    numbers = math.prod(size for size, step in axes if step)
+    nbytes = numbers * (1 if masks else 4)
+    return Lazy(partial(make, tensor, *how), nbytes=nbytes, source=tensor)
 
 
-class VectorsOnDevice(Promise[tuple[Array, ...]]):
-    """Queries, keys and values there."""
-
-    def __init__(self, parts: Sequence[OnDevice], shapes: tuple[tuple[int, ...], ...]) -> None:
-        super().__init__(lambda: (), shapes, sum(one.nbytes for one in parts))
-        self.parts = parts
-
-    def read(self) -> tuple[Array, ...]:
-        return tuple(one.read() for one in self.parts)
-
-    __reduce__ = OnDevice.__reduce__
-
-
-class MadeAgain(Promise[Any]):
-    """Vectors or output, of which `both` has made the two. To another process they travel as arrays."""
-
-    def __init__(self, both: Promise[Any], at: int, tensors: Sequence[Tensor]) -> None:
-        shapes = tuple(tuple(one.shape[1:]) for one in tensors)
-        super().__init__(lambda: both.read()[at], shapes, 4 * sum(map(math.prod, shapes)))
-        self.both = both
-
-    __reduce__ = OnDevice.__reduce__
+def _shapes(tensors: Iterable[Tensor]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(one.shape[1:]) for one in tensors)
 
 
 def recomputed_lazily(call: AttentionTensors, rerun: Rerun) -> tuple[Any, Any]:
@@ -121,19 +92,14 @@ def recomputed_lazily(call: AttentionTensors, rerun: Rerun) -> tuple[Any, Any]:
         made = rerun()
         return tuple(map(array_of, (made.query, made.key, made.value))), array_of(made.output)
 
-    both = Promise(make)
-    vectors = MadeAgain(both, 0, (call.query, call.key, call.value))
-    return vectors, MadeAgain(both, 1, (call.output,))
+    both = Lazy(make)
 
+    def half(at: int, *tensors: Tensor) -> Lazy[Any]:
+        shapes = _shapes(tensors)
+        nbytes = 4 * sum(map(math.prod, shapes))
+        return Lazy(lambda: both.get()[at], shapes, nbytes, source=both)
 
-class AttentionMadeAgain(Attention):
-    """A sub-layer that is run once more when its vectors or its output are read. Its check keeps neither."""
-
-    def check(self) -> float:
-        given = {one.name: vars(self)[one.name] for one in fields(self)}
-        if isinstance(promised := given["vectors"], MadeAgain):
-            given["vectors"], given["output"] = promised.both.once()
-        return Attention(**given).check()
+    return half(0, call.query, call.key, call.value), half(1, call.output)
 
 
 class _Alike:
@@ -154,7 +120,7 @@ class _Alike:
 
 class PassArrays:
     """The arrays of one pass, each once: a norm's input is a state of the stream, and layers share a mask.
-    Those of tensors that are not on the CPU are promised, for to copy one is to wait for the device."""
+    Those of tensors that are not on the CPU are lazy, for to copy one is to wait for the device."""
 
     def __init__(self) -> None:
         self._kept: dict[object, Any] = {}  # by a tensor's place in memory
@@ -162,16 +128,16 @@ class PassArrays:
         self._alike = _Alike()  # masks and biases
 
     @property
-    def promises(self) -> tuple[OnDevice, ...]:
+    def on_device(self) -> tuple[Lazy[Any], ...]:
         """What lies on the device."""
-        return tuple(one for one in self._kept.values() if isinstance(one, OnDevice))
+        return tuple(one for one in self._kept.values() if isinstance(one, Lazy))
 
     def of(self, tensor: Tensor, make: Callable[..., Any] = array_of, *how: object) -> Any:
-        """What `make` gives for a tensor with a batch axis, or the promise of it."""
+        """What `make` gives for a tensor with a batch axis, now or when it is read."""
         place = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, make, how
         if place not in self._kept:
             self._tensors.append(tensor)
-            made = make if tensor.device.type == "cpu" else partial(OnDevice, make)
+            made = make if tensor.device.type == "cpu" else partial(on_device, make)
             self._kept[place] = made(tensor.detach(), *how)
         return self._kept[place]
 
@@ -181,31 +147,29 @@ class PassArrays:
         return self.of(tensor, self._alike.first, make, *how)
 
     def vectors(self, *tensors: Tensor) -> Any:
-        """Queries, keys and values, or one promise of them all."""
+        """Queries, keys and values, or all of them lazily."""
         made = tuple(map(self.of, tensors))
-        on_device = any(isinstance(one, OnDevice) for one in made)
-        shapes = tuple(tuple(one.shape[1:]) for one in tensors)
-        return VectorsOnDevice(made, shapes) if on_device else made
+        if not isinstance(made[0], Lazy):
+            return made
+        nbytes = sum(one.nbytes for one in made)
+        return Lazy(lambda: tuple(map(value_of, made)), _shapes(tensors), nbytes, source=made)
 
     def states(self, tensors: Iterable[Tensor]) -> Any:
         """States of the stream."""
-        made = tuple(map(self.of, tensors))
-        return PromisedStates(made) if any(isinstance(one, OnDevice) for one in made) else made
+        return states_of(tuple(map(self.of, tensors)))
 
     def named(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Array]:
         """Arrays by name."""
-        made = {name: self.of(one) for name, one in tensors.items()}
-        on_device = any(isinstance(one, OnDevice) for one in made.values())
-        return PromisedArrays(made) if on_device else made
+        return named({name: self.of(one) for name, one in tensors.items()})
 
 
-def tensors_there(promised: Mapping[str, object]) -> dict[str, Tensor | None] | None:
-    """The tensors of promises by name, in single precision; None for what a record does not have. None of
+def tensors_there(fields_: Mapping[str, object]) -> dict[str, Tensor | None] | None:
+    """The tensors of lazy fields by name, in single precision; None for what a record does not have. None of
     them where one was read, or lies on no device."""
     found: dict[str, Tensor | None] = {}
-    for name, one in promised.items():
-        tensor = found[name] = getattr(one, "tensor", None)
-        if one is not None and tensor is None:
+    for name, one in fields_.items():
+        tensor = found[name] = getattr(one, "source", None)
+        if one is not None and not isinstance(tensor, Tensor):
             return None
         if tensor is not None and tensor.is_floating_point():
             found[name] = tensor.float()
@@ -215,10 +179,15 @@ def tensors_there(promised: Mapping[str, object]) -> dict[str, Tensor | None] | 
 _SINGLE = ("scale", "cap", "window", "look_ahead", "mask_value")  # of a sub-layer, no arrays
 
 
-class AttentionOnDevice(Attention):
-    """A sub-layer whose check runs where its tensors lie, as long as none of them was read."""
+class LazyAttention(Attention):
+    """A sub-layer whose vectors are lazy. As long as none of them was read its check runs where its tensors
+    lie, or keeps nothing of what it makes."""
 
     def check(self) -> float:
+        if isinstance(both := getattr(vars(self)["vectors"], "source", None), Lazy):
+            given = {one.name: vars(self)[one.name] for one in fields(self)}
+            given["vectors"], given["output"] = both.once()
+            return Attention(**given).check()
         call = None if self.steps or self.weights_set else self.tensors()
         if call is None:
             return super().check()
@@ -229,12 +198,13 @@ class AttentionOnDevice(Attention):
     def tensors(self) -> AttentionTensors | None:
         """What it was computed from, in single precision; None where some of it was read."""
         own = vars(self)
-        if not isinstance(own["vectors"], VectorsOnDevice):
+        parts = getattr(own["vectors"], "source", None)
+        if not isinstance(parts, tuple):
             return None
-        query, key, value = own["vectors"].parts
-        promised = {"query": query, "key": key, "value": value, "output": own["output"]}
-        promised |= {"mask": own["own_mask"], "bias": own["bias"], "sinks": own["sinks"]}
-        found: Any = tensors_there(promised)
+        lazy = dict(zip(("query", "key", "value"), parts, strict=True))
+        lazy |= {"output": own["output"], "mask": own["own_mask"]}
+        lazy |= {"bias": own["bias"], "sinks": own["sinks"]}
+        found: Any = tensors_there(lazy)
         if found is None:
             return None
         if found["sinks"] is not None:
@@ -246,7 +216,7 @@ class AttentionOnDevice(Attention):
 def tensors_of(record: Attention) -> AttentionTensors:
     """What a sub-layer was computed from and what it gave, in single precision, (1, …) each: where they lie;
     on the processor once one of them was read."""
-    there = record.tensors() if isinstance(record, AttentionOnDevice) else None
+    there = record.tensors() if isinstance(record, LazyAttention) else None
     if there is not None:
         return there
     query, key, value, output = (
@@ -308,13 +278,13 @@ def attention_record(
     """
     arrays = arrays or PassArrays()
     place, crosses = tensors.place, tensors.place.kind == "cross"
-    mask, kind = tensors.mask, Attention
+    mask = tensors.mask
     if tensors.rerun is not None:
-        kind, (vectors, output) = AttentionMadeAgain, recomputed_lazily(tensors, tensors.rerun)
+        vectors, output = recomputed_lazily(tensors, tensors.rerun)
     else:
-        kind = Attention if tensors.query.device.type == "cpu" else AttentionOnDevice
         vectors = arrays.vectors(tensors.query, tensors.key, tensors.value)
         output = arrays.of(tensors.output)
+    kind = LazyAttention if isinstance(vectors, Lazy) else Attention
     return kind(
         place=place,
         heads=tensors.query.shape[1],
@@ -419,7 +389,7 @@ def deferred_logits(normed: Tensor, matrix: Tensor) -> Logits:
 def recorded_logits(logits: Tensor, arrays: PassArrays) -> Logits:
     """Logits (1, T, V) that a pass ended with."""
     kept, (_, tokens, vocabulary) = arrays.of(logits), logits.shape
-    return Logits((tokens, vocabulary), lambda rows: fulfilled(kept)[rows])
+    return Logits((tokens, vocabulary), lambda rows: value_of(kept)[rows])
 
 
 def deferred_summand(rows: TableRows) -> Callable[[], Array]:
@@ -446,6 +416,9 @@ def unchanged(weights: Tensor) -> Callable[[], Tensor]:
         return values
 
     return read
+
+
+_OF_NORM = ("input", "mean", "inverse_deviation", "output")
 
 
 class _BatchRow:
@@ -481,34 +454,15 @@ class _BatchRow:
         row = self.row if len(x) > 1 else 0
         return self._copied(x, x[row : row + 1, :, : self.length, : self.length])
 
+    def cut(self, of: Any, by: Callable[[Tensor], Tensor], *names: str) -> Any:
+        """A record of tensors with its row of these of its fields."""
+        given = {name: getattr(of, name) for name in names}
+        return replace(of, **{name: by(x) for name, x in given.items() if x is not None})
+
     def attention(self, of: AttentionTensors) -> AttentionTensors:
         mask = None if of.mask is None else self.cells(of.mask).expand(-1, -1, self.length, -1)
-        return replace(
-            of,
-            query=self.by_head(of.query),
-            key=self.by_head(of.key),
-            value=self.by_head(of.value),
-            output=self.by_head(of.output),
-            mask=mask,
-            bias=None if of.bias is None else self.cells(of.bias),
-        )
-
-    def norm(self, of: NormTensors) -> NormTensors:
-        return replace(
-            of,
-            input=self.by_token(of.input),
-            mean=self.by_token(of.mean),
-            inverse_deviation=self.by_token(of.inverse_deviation),
-            output=None if of.output is None else self.by_token(of.output),
-        )
-
-    def feed_forward(self, of: FeedForwardTensors) -> FeedForwardTensors:
-        hidden = None if of.hidden is None else self.by_token(of.hidden)
-        return replace(of, before=self.by_token(of.before), hidden=hidden)
-
-    def experts(self, of: ExpertTensors) -> ExpertTensors:
-        numbers = (self.by_token(x)[0] for x in (of.logits, of.weights, of.chosen))
-        return ExpertTensors(of.name, *numbers)
+        vectors = self.cut(of, self.by_head, "query", "key", "value", "output")
+        return replace(self.cut(vectors, self.cells, "bias"), mask=mask)
 
 
 def row_of(recorder: Recorder, row: int, size: tuple[int, int], length: int) -> Recorder:
@@ -525,12 +479,17 @@ def row_of(recorder: Recorder, row: int, size: tuple[int, int], length: int) -> 
     return replace(
         recorder,
         attention=[own.attention(one) for one in recorder.attention],
-        norms=[own.norm(one) for one in recorder.norms],
+        norms=[own.cut(one, own.by_token, *_OF_NORM) for one in recorder.norms],
         streams={
             stack: [own.by_token(x) for x in states] for stack, states in recorder.streams.items()
         },
-        feed_forward=[own.feed_forward(one) for one in recorder.feed_forward],
-        experts=[own.experts(one) for one in recorder.experts],
+        feed_forward=[
+            own.cut(one, own.by_token, "before", "hidden") for one in recorder.feed_forward
+        ],
+        experts=[
+            own.cut(one, lambda x: own.by_token(x)[0], "logits", "weights", "chosen")
+            for one in recorder.experts
+        ],
         written={name: own.by_token(x) for name, x in recorder.written.items()},
         summands={
             stack: {name: own.by_token(x) for name, x in parts.items()}
@@ -580,7 +539,9 @@ def trace_of(
             for stack, parts in recorder.summands.items()
         }
         | {
-            stack: DeferredArrays({name: deferred_summand(rows) for name, rows in tables.items()})
+            stack: LazyArrays(
+                {name: Lazy(deferred_summand(rows), keeps=False) for name, rows in tables.items()}
+            )
             for stack, tables in recorder.tables.items()
         },
         angles=None if angles is None else arrays.of(angles[None]),

@@ -3,22 +3,23 @@
 import io
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, TypeVar
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from model.nn.config import Projection, ProvenPart, Stack, TransformerConfig
+from model.nn.config import AS_IN_GPT2, Projection, ProvenPart, Stack, TransformerConfig
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
 from model.nn.norms import NormKind
-from model.nn.patches import Patch
 from model.nn.places import Place
 from model.nn.stages import SCORE_STAGES, STAGES
-from model.system.files import strict_json, whole_file
+from model.system.files import whole_file
+from model.system.foreign import strict_json, validated
 from model.system.settings import settings
 from model.system.version import PRODUCT
 from model.trace import array_file
@@ -37,54 +38,48 @@ Few = Field(max_length=10_000)  # parts of a kind
 LayerNumber = Annotated[int, Field(ge=0, lt=10_000)]
 Heads = Annotated[int, Field(ge=1, le=10_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Hexadecimal = Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$", max_length=2_000)]
 
 
 class StrictEntry(BaseModel):
     """A part of the description: no unknown keys, no other types, no infinity."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, val_json_bytes="hex"
+    )
 
 
-Entry = TypeVar("Entry", bound=StrictEntry)
+def _bounded_token(token: Token) -> Token:
+    if not (0 <= token.id < 2**31 and len(token.text) <= 1_000 and len(token.raw) <= 1_000):
+        raise ValueError("it has more letters than a token has, or a number that none has")
+    begin, end = token.span or (0, 0)
+    if not 0 <= begin <= end <= 10_000_000:
+        raise ValueError("it ends before it begins, or before the text")
+    return token
 
 
-class TokenEntry(StrictEntry):
-    id: Annotated[int, Field(ge=0, lt=2**31)]
-    text: ShortText
-    raw: Hexadecimal = ""
-    special: bool = False
-    span: tuple[Count, Count] | None = None
-
-    def read(self) -> Token:
-        return Token(self.id, self.text, bytes.fromhex(self.raw), self.special, self.span)
+FileToken = Annotated[Token, AfterValidator(_bounded_token)]
 
 
-class ProjectionEntry(StrictEntry):
-    bias: bool = True
-    normed: bool = False
-    turned: bool = False
+def mask_value(written: str) -> float:
+    """What a masked score became. Raises ValueError for what no pass can put there."""
+    value = float(written)
+    if value != -math.inf and not abs(value) <= LARGEST_MASK_VALUE:
+        raise ValueError("the mask puts in something that is neither minus infinity nor a number")
+    return value
 
 
-class AttentionEntry(StrictEntry):
-    """An attention sub-layer, without its arrays."""
+MaskValue = Annotated[PlaceName, AfterValidator(mask_value)]  # JSON has no infinity
+
+
+class PlacedEntry(StrictEntry):
+    """An attention sub-layer of a file."""
 
     name: PlaceName
     kind: Literal["self", "causal", "cross"]
     stack: Stack
     layer: LayerNumber
     module: ShortText = ""  # in the network that it was captured from
-    doubt: ShortText = ""  # what is not certain of it
     heads: Heads
-    scale: Annotated[float, Field(ge=-LARGEST_SCALE, le=LARGEST_SCALE)]
-    fill: PlaceName  # what a masked score became; JSON has no infinity
-    look_ahead: bool
-    cap: Annotated[float, Field(ge=SMALLEST, le=LARGEST)] | None = None
-    window: PositiveCount | None = None
-    ablated: tuple[Count, ...] = ()
-    weights_set: tuple[tuple[Count, Count, Count, Share], ...] = ()
-    steps: tuple[PlaceName, ...] = ()
-    projection: ProjectionEntry = ProjectionEntry()
 
     @property
     def place(self) -> Place:
@@ -94,9 +89,20 @@ class AttentionEntry(StrictEntry):
             raise ValueError(f"an attention sub-layer of {place.name} is named otherwise")
         return place
 
-    @property
-    def projected(self) -> Projection:
-        return Projection(self.projection.bias, self.projection.normed, self.projection.turned)
+
+class AttentionEntry(PlacedEntry):
+    """One of a trace, without its arrays."""
+
+    doubt: ShortText = ""  # what is not certain of it
+    scale: Annotated[float, Field(ge=-LARGEST_SCALE, le=LARGEST_SCALE)]
+    fill: MaskValue  # what a masked score became
+    look_ahead: bool
+    cap: Annotated[float, Field(ge=SMALLEST, le=LARGEST)] | None = None
+    window: PositiveCount | None = None
+    ablated: tuple[Count, ...] = ()
+    weights_set: tuple[tuple[Count, Count, Count, Share], ...] = ()
+    steps: tuple[PlaceName, ...] = ()
+    projection: Projection = AS_IN_GPT2
 
 
 class NormEntry(StrictEntry):
@@ -105,41 +111,26 @@ class NormEntry(StrictEntry):
     epsilon: Annotated[float, Field(ge=0, le=1)]
 
 
-class PatchEntry(StrictEntry):
-    model: ShortText
-    text: str
-    parts: tuple[tuple[str, PlaceName, Count], ...]
+@dataclass(frozen=True, repr=False)
+class WrittenIntervention(Intervention):
+    """An intervention in a file: its mask value is a text."""
 
-
-class InterventionEntry(StrictEntry):
-    """Every field of `Intervention`; what earlier versions did not have has a default."""
-
-    scale: float | None = None
-    mask: PlaceName = "model"
-    hidden: tuple[Count, ...] = ()
-    blocked: tuple[tuple[Count, Count], ...] = ()
-    fill: PlaceName = "-inf"
-    positions: bool = True
-    ablated: tuple[tuple[PlaceName, Count], ...] = ()
-    weights: tuple[tuple[PlaceName, Count, Count, Count, Share], ...] = ()
-    stream: tuple[tuple[PlaceName, Count, Count, float], ...] = ()
-    patch: PatchEntry | None = None
-    dropout: float = 0.0
-    seed: Annotated[int, Field(ge=0, le=2**63)] = 0
-    only: tuple[PlaceName, ...] | None = None
-    window: PositiveCount | None = None
-    cap: bool = True
-    bias: bool = True
-    sinks: bool = True
+    fill: MaskValue = -math.inf  # type: ignore[assignment]
 
     def read(self) -> Intervention:
-        patch = self.patch
-        given = self.model_dump(exclude={"fill", "patch"})
-        return Intervention(
-            **given,
-            fill=mask_value(self.fill),
-            patch=None if patch is None else Patch(patch.model, patch.text, frozenset(patch.parts)),  # type: ignore[arg-type]
-        )
+        """Raises ValueError for a name or a number beyond those of any model."""
+        given = {one.name: getattr(self, one.name) for one in fields(Intervention)}
+        patch, cells = self.patch, (*self.ablated, *self.weights, *self.stream)
+        parts = patch.parts if patch else ()
+        for member in chain(
+            self.hidden, self.only or (), [self.window or 0], *self.blocked, *parts, *cells
+        ):
+            wrong = isinstance(member, int) and not 0 <= member <= 10_000_000
+            if wrong or (isinstance(member, str) and len(member) > 60):
+                raise ValueError(f"its intervention is at {str(member)[:70]}, which no model has")
+        if not 0 <= self.seed <= 2**63 or (patch and len(patch.model) > 1_000):
+            raise ValueError("its intervention has a seed or a model that is none")
+        return Intervention(**given)
 
 
 class Description(StrictEntry):
@@ -152,9 +143,9 @@ class Description(StrictEntry):
     text: str
     device: ShortText = ""
     config: TransformerConfig | None = None
-    intervention: InterventionEntry
-    tokens: tuple[TokenEntry, ...]
-    target_tokens: tuple[TokenEntry, ...]
+    intervention: WrittenIntervention
+    tokens: tuple[FileToken, ...]
+    target_tokens: tuple[FileToken, ...]
     attention: Annotated[tuple[AttentionEntry, ...], Few]
     norms: Annotated[tuple[NormEntry, ...], Few]
     feed_forward: Annotated[tuple[PlaceName, ...], Few]
@@ -178,28 +169,10 @@ class Description(StrictEntry):
 
 def described(text: str) -> Description:
     """The description that a JSON text holds. Raises ValueError, in a clause, for anything else."""
+    strict_json(text)
     found = validated(Description, text)
     _check(found)
     return found
-
-
-def validated(entry: type[Entry], text: str) -> Entry:
-    """The entry that a JSON text holds. Raises ValueError, in a clause, for anything else."""
-    strict_json(text)
-    try:
-        return entry.model_validate_json(text)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, wrong["loc"]))[:100]
-        raise ValueError(f"what it says of “{where}” is not so: {wrong['msg']}") from error
-
-
-def mask_value(written: str) -> float:
-    """What a masked score became. Raises ValueError for what no pass can put there."""
-    value = float(written)
-    if value != -math.inf and not abs(value) <= LARGEST_MASK_VALUE:
-        raise ValueError("the mask puts in something that is neither minus infinity nor a number")
-    return value
 
 
 def _check(found: Description) -> None:
@@ -209,7 +182,8 @@ def _check(found: Description) -> None:
         raise ValueError(f"its text is longer than {longest:,} characters")
     if not (found.tokens and found.attention):
         raise ValueError("it has no tokens or no attention")
-    _check_tokens(found)
+    if any(token.span and token.span[1] > len(found.text) for token in found.tokens):
+        raise ValueError("a token stands behind the end of the text")
     for listed in (
         [entry.name for entry in found.attention],
         [entry.name for entry in found.norms],
@@ -219,33 +193,16 @@ def _check(found: Description) -> None:
     ):
         if len(set(listed)) < len(listed):
             raise ValueError("it lists something twice")
-    for name in (*(one.name for one in found.norms), *found.feed_forward, *found.experts):
-        Place.named(name)
-    for name in found.written:
-        Place.named(name)
+        for name in listed:
+            Place.named(name)
     for entry in found.attention:
-        _check_attention(entry)
+        _ = entry.place
+        if 0 < abs(entry.scale) < SMALLEST:
+            raise ValueError(f"{entry.name} multiplies by less than single precision holds")
+        if any(head >= entry.heads for head in entry.ablated):
+            raise ValueError(f"{entry.name} leaves out a head that it does not have")
     if found.config is not None:
         _check_config(found.config, found)
-
-
-def _check_tokens(found: Description) -> None:
-    for entry in (*found.tokens, *found.target_tokens):
-        if entry.span is not None and not entry.span[0] <= entry.span[1]:
-            raise ValueError("a token ends before it begins")
-    length = len(found.text)
-    if any(entry.span is not None and entry.span[1] > length for entry in found.tokens):
-        raise ValueError("a token stands behind the end of the text")
-
-
-def _check_attention(entry: AttentionEntry) -> None:
-    """Raises ValueError where its name, its fill, its scale or its heads are none."""
-    _ = entry.place
-    mask_value(entry.fill)
-    if 0 < abs(entry.scale) < SMALLEST:
-        raise ValueError(f"{entry.name} multiplies by less than single precision holds")
-    if any(head >= entry.heads for head in entry.ablated):
-        raise ValueError(f"{entry.name} leaves out a head that it does not have")
 
 
 def _check_config(config: TransformerConfig, found: Description) -> None:
@@ -261,27 +218,63 @@ def _check_config(config: TransformerConfig, found: Description) -> None:
         raise ValueError("its sizes are those of no model")
 
 
-VECTORS = ("query", "key", "value")
-# By their names in a file, the fields of the other arrays of an attention sub-layer's record.
-ATTENTION_ARRAYS = {one.field: one.field for one in STAGES if one.is_array}
-ATTENTION_ARRAYS |= {"output": "output", "mask": "own_mask"}
-NORM_ARRAYS = ("input", "mean", "inverse_deviation", "gamma", "beta")
-EXPERT_ARRAYS = ("logits", "weights", "chosen")
 # What numbers an array may hold. "lowered": also minus infinity, and what stands for it in single precision.
 NumberKind = Literal["any", "finite", "lowered", "positive", "counts"]
-_LOWERED_STEPS = ("biased", "masked")
-_STEPS = ("scores", *(stage.name for stage in SCORE_STAGES), "masked", "weights", "dropped")
 
 
-@dataclass(frozen=True)
-class DivisorOf:
-    """Any size that divides a number: heads share keys in groups."""
+class FileArray(NamedTuple):
+    """An array of a record, by its name in a file.
 
-    number: int
+    axes: names of sizes, or numbers; “1|heads”: one of both; “/heads”: it divides heads; “heads?”: it may be
+    absent. A size that is not told where the array is taken is the same for all arrays of the record.
+    """
+
+    axes: str
+    numbers: NumberKind = "finite"
+    kind: str = "F32"
+    required: bool = True
+    field: str = ""  # of the record, where it is named otherwise
 
 
-# A size, the name of one that is the same elsewhere, one of several, or a divisor.
-AxisSize = int | str | tuple[int, ...] | DivisorOf
+_SCORE_STEPS = (stage.name for stage in SCORE_STAGES)
+_CELLS = FileArray("heads queries keys")
+VECTORS = ("query", "key", "value")
+ARRAYS: Mapping[str, Mapping[str, FileArray]] = {
+    "attention": {
+        "query": FileArray("heads queries d_k"),
+        "key": FileArray("/heads keys d_k"),
+        "value": FileArray("/heads keys d_v"),
+        "output": FileArray("heads queries d_v"),
+        "mask": FileArray("heads? queries keys", "any", "BOOL", required=False, field="own_mask"),
+        "bias": FileArray("1|heads 1|queries keys", "lowered", required=False),
+        "sinks": FileArray("heads", required=False),
+    },
+    "steps": {
+        **dict.fromkeys(("scores", "weights", "dropped", *_SCORE_STEPS), _CELLS),
+        **dict.fromkeys(("biased", "masked"), _CELLS._replace(numbers="lowered")),
+        "sink_weights": FileArray("heads queries"),
+    },
+    "norms": {
+        "input": FileArray("tokens width"),
+        "mean": FileArray("tokens"),
+        "inverse_deviation": FileArray("tokens", "positive"),
+        **dict.fromkeys(("gamma", "beta"), FileArray("width")),
+        "output": FileArray("tokens width", required=False, field="recorded"),
+    },
+    "feed_forward": dict.fromkeys(("before", "hidden"), FileArray("tokens d_mlp")),
+    "experts": {
+        "logits": FileArray("tokens experts", "lowered"),
+        "weights": FileArray("tokens chosen"),
+        "chosen": FileArray("tokens chosen", "counts", "I64"),
+    },
+    "vocabulary": {
+        "text": FileArray("letters", "any", "U8"),
+        "ends": FileArray("named", "counts", "I64"),
+        "special": FileArray("named", "any", "BOOL"),
+    },
+}
+_STATE, _SUMMAND = FileArray("tokens d_model"), FileArray("1|tokens d_model")
+_LOGITS = FileArray("tokens vocabulary", "lowered")
 
 
 class Wanted:
@@ -298,18 +291,32 @@ class Wanted:
     def has(self, name: str) -> bool:
         return name in self._stored or name in self._same
 
-    def take(self, name: str, kind: str, *axes: AxisSize, numbers: NumberKind = "finite") -> None:
-        """Raises ValueError where the array is missing, or has another kind or shape."""
-        if not self.has(name):
-            raise ValueError(f"the array {name} is missing")
-        at = self._same.get(name, name)
-        stored = self._stored[at]
-        if stored.kind != kind or 0 in stored.shape:
-            raise ValueError(f"the array {name} holds other numbers than {kind}")
-        if len(stored.shape) != len(axes) or not all(map(self._fits, stored.shape, axes)):
-            raise ValueError(f"the array {name} has the shape {stored.shape}, which does not fit")
-        self._left.discard(name)
-        self.numbers.setdefault(at, set()).add(numbers)
+    def take(self, place: str, arrays: Mapping[str, FileArray], **sizes: int) -> None:
+        """Takes the arrays of a record; those that are not required only where they are there.
+
+        Args:
+            place: stands before their names.
+            sizes: of axes, by name.
+
+        Raises ValueError where one is missing, or has another kind or shape.
+        """
+        for short, wanted in arrays.items():
+            name = f"{place}{short}"
+            if not self.has(name):
+                if wanted.required:
+                    raise ValueError(f"the array {name} is missing")
+                continue
+            stored = self._stored[at := self._same.get(name, name)]
+            if stored.kind != wanted.kind or 0 in stored.shape:
+                raise ValueError(f"the array {name} holds other numbers than {wanted.kind}")
+            first, *rest = wanted.axes.split()
+            absent = first.endswith("?") and len(stored.shape) == len(rest)
+            axes = rest if absent else [first.removesuffix("?"), *rest]
+            fit = (self._fits(*one, place, sizes) for one in zip(stored.shape, axes, strict=False))
+            if len(stored.shape) != len(axes) or not all(fit):
+                raise ValueError(f"the array {name} does not fit with its shape {stored.shape}")
+            self._left.discard(name)
+            self.numbers.setdefault(at, set()).add(wanted.numbers)
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self._stored[self._same.get(name, name)].shape
@@ -319,32 +326,50 @@ class Wanted:
         if self._left:
             raise ValueError(f"it has an array that no trace has: {min(self._left)}")
 
-    def _fits(self, size: int, axis: AxisSize) -> bool:
-        if isinstance(axis, str):
-            return size == self._sizes.setdefault(axis, size)
-        if isinstance(axis, DivisorOf):
-            return axis.number % size == 0
-        return size in axis if isinstance(axis, tuple) else size == axis
+    def _fits(self, size: int, axis: str, place: str, sizes: Mapping[str, int]) -> bool:
+        if "|" in axis:
+            return any(self._fits(size, one, place, sizes) for one in axis.split("|"))
+        if axis.startswith("/"):
+            return sizes[axis[1:]] % size == 0
+        known = sizes.get(axis, int(axis) if axis.isdigit() else None)
+        if known is None:
+            shared = axis if axis == "d_model" else f"{axis} of {place}"
+            known = self._sizes.setdefault(shared, size)
+        return size == known
 
 
 def fitted(said: Description, stored: Mapping[str, Stored]) -> Wanted:
     """The arrays of a description. Raises ValueError, in a clause, where those of a file are others."""
     wanted = Wanted(stored, said.same)
     for stack, count in said.states.items():
-        tokens = _tokens(said, stack)
         for number in range(count):
-            wanted.take(f"states/{stack}/{number}", "F32", tokens, "d_model")
+            wanted.take(f"states/{stack}/", {str(number): _STATE}, **_tokens(said, stack))
     for stack, parts in said.summands.items():
-        tokens = _tokens(said, stack)
-        for part in parts:
-            wanted.take(f"summands/{stack}/{part}", "F32", (1, tokens), "d_model")
-    if wanted.has("angles"):
-        wanted.take("angles", "F32", tuple(map(said.tokens_of, said.stacks)), "turned pairs")
+        wanted.take(f"summands/{stack}/", dict.fromkeys(parts, _SUMMAND), **_tokens(said, stack))
+    lengths = "|".join(str(said.tokens_of(stack)) for stack in said.stacks)
+    wanted.take("", {"angles": FileArray(f"{lengths} pairs", required=False)})
     for entry in said.attention:
         _attention(wanted, said, entry)
-    _require_readers(wanted, said)
-    _sub_layers(wanted, said)
-    _logits(wanted, said)
+    read = {
+        wanted.shape(f"attention/{entry.name}/{vectors}")[1]
+        for entry in said.attention
+        for vectors in ("query", "key")
+    }
+    if any(len(tokens) not in read for tokens in (said.tokens, said.target_tokens) if tokens):
+        raise ValueError("it has more or fewer tokens than its attention reads")  # pages draw them
+    norms = tuple(one.name for one in said.norms)
+    named = ("norms", norms), ("feed_forward", said.feed_forward), ("experts", said.experts)
+    for kind, names in named:
+        for name in names:
+            wanted.take(f"{kind}/{name}/", ARRAYS[kind], **_tokens(said, _stack(name)))
+    for name in said.written:
+        wanted.take("written/", {name: _STATE}, **_tokens(said, _stack(name)))
+    if wanted.has("logits"):  # else an array of a vocabulary is one too many
+        wanted.take("", {"logits": _LOGITS}, **_tokens(said, said.stacks[-1]))
+        if wanted.has("vocabulary/ends"):
+            wanted.take("vocabulary/", ARRAYS["vocabulary"])
+            if wanted.shape("vocabulary/ends") > wanted.shape("logits")[1:]:
+                raise ValueError("it names more tokens than it has logits of")
     wanted.refuse_others()
     return wanted
 
@@ -363,102 +388,27 @@ def holds(array: NDArray[Any], numbers: NumberKind) -> bool:
     return True
 
 
-def _tokens(said: Description, stack: Stack) -> int:
+def _tokens(said: Description, stack: Stack) -> dict[str, int]:
     if stack not in said.stacks:
         raise ValueError(f"it has states of the {stack}, which did not run")
-    return said.tokens_of(stack)
+    return {"tokens": said.tokens_of(stack)}
 
 
 def _attention(wanted: Wanted, said: Description, entry: AttentionEntry) -> None:
-    place, heads = f"attention/{entry.name}", entry.heads
-    queries: AxisSize = said.tokens_of(entry.stack)
-    keys: AxisSize = said.tokens_of("encoder" if entry.kind == "cross" else entry.stack)
-    if not (said.states or said.config):  # of attention alone: it may read others than the text
-        queries, keys = f"queries of {place}", f"keys of {place}"
-    groups = DivisorOf(heads)
-    d_k, d_v = f"d_k of {place}", f"d_v of {place}"
-    wanted.take(f"{place}/query", "F32", heads, queries, d_k)
-    wanted.take(f"{place}/key", "F32", groups, keys, d_k)
-    wanted.take(f"{place}/value", "F32", groups, keys, d_v)
-    wanted.take(f"{place}/output", "F32", heads, queries, d_v)
-    _weights_set(wanted, entry)
-    if wanted.has(mask := f"{place}/mask"):
-        each: tuple[AxisSize, ...] = () if len(wanted.shape(mask)) == 2 else (heads,)
-        wanted.take(mask, "BOOL", *each, queries, keys, numbers="any")
-    if wanted.has(bias := f"{place}/bias"):
-        rows: AxisSize = 1 if wanted.shape(bias)[1:2] == (1,) else queries
-        wanted.take(bias, "F32", (1, heads), rows, keys, numbers="lowered")
-    if wanted.has(sinks := f"{place}/sinks"):
-        wanted.take(sinks, "F32", heads)
-    for step in entry.steps:
-        if step == "sink_weights":
-            wanted.take(f"{place}/steps/{step}", "F32", heads, queries)
-        elif step in _STEPS:
-            numbers: NumberKind = "lowered" if step in _LOWERED_STEPS else "finite"
-            wanted.take(f"{place}/steps/{step}", "F32", heads, queries, keys, numbers=numbers)
-        else:
-            raise ValueError(f"{entry.name} has a step of an unknown kind")
-
-
-def _weights_set(wanted: Wanted, entry: AttentionEntry) -> None:
-    heads, queries, _ = wanted.shape(f"attention/{entry.name}/query")
-    keys = wanted.shape(f"attention/{entry.name}/key")[1]
+    place = f"attention/{entry.name}/"
+    sizes = {"heads": entry.heads}
+    if said.states or said.config:  # else of attention alone: it may read others than the text
+        sizes["queries"] = said.tokens_of(entry.stack)
+        sizes["keys"] = said.tokens_of("encoder" if entry.kind == "cross" else entry.stack)
+    wanted.take(place, ARRAYS["attention"], **sizes)
+    _, sizes["queries"], _ = wanted.shape(f"{place}query")
+    sizes["keys"] = wanted.shape(f"{place}key")[1]
+    if not {*entry.steps} <= {*ARRAYS["steps"]}:
+        raise ValueError(f"{entry.name} has a step of an unknown kind")
+    wanted.take(f"{place}steps/", {step: ARRAYS["steps"][step] for step in entry.steps}, **sizes)
     for head, query, key, _ in entry.weights_set:
-        if head >= heads or query >= queries or key >= keys:
+        if head >= entry.heads or query >= sizes["queries"] or key >= sizes["keys"]:
             raise ValueError(f"{entry.name} has no such weight as was set by hand")
-
-
-def _require_readers(wanted: Wanted, said: Description) -> None:
-    """Raises ValueError for tokens that no attention reads: pages draw every one of them."""
-    read = {
-        wanted.shape(f"attention/{entry.name}/{vectors}")[1]
-        for entry in said.attention
-        for vectors in ("query", "key")
-    }
-    if any(len(tokens) not in read for tokens in (said.tokens, said.target_tokens) if tokens):
-        raise ValueError("it has more or fewer tokens than its attention reads")
-
-
-def _sub_layers(wanted: Wanted, said: Description) -> None:
-    """Norms and feed-forwards. Their names were checked with the description."""
-    for norm in said.norms:
-        place, width = f"norms/{norm.name}", f"width of {norm.name}"
-        tokens = _tokens(said, _stack(norm.name))
-        wanted.take(f"{place}/input", "F32", tokens, width)
-        wanted.take(f"{place}/mean", "F32", tokens)
-        wanted.take(f"{place}/inverse_deviation", "F32", tokens, numbers="positive")
-        for name in ("gamma", "beta"):
-            wanted.take(f"{place}/{name}", "F32", width)
-        if wanted.has(output := f"{place}/output"):
-            wanted.take(output, "F32", tokens, width)
-    for name in said.feed_forward:
-        for array in ("before", "hidden"):
-            wanted.take(
-                f"feed_forward/{name}/{array}",
-                "F32",
-                _tokens(said, _stack(name)),
-                f"d_mlp of {name}",
-            )
-    for name in said.experts:
-        place, tokens = f"experts/{name}", _tokens(said, _stack(name))
-        wanted.take(f"{place}/logits", "F32", tokens, f"experts of {name}", numbers="lowered")
-        wanted.take(f"{place}/weights", "F32", tokens, f"chosen of {name}")
-        wanted.take(f"{place}/chosen", "I64", tokens, f"chosen of {name}", numbers="counts")
-    for name in said.written:
-        wanted.take(f"written/{name}", "F32", _tokens(said, _stack(name)), "d_model")
-
-
-def _logits(wanted: Wanted, said: Description) -> None:
-    if not wanted.has("logits"):
-        return  # an array of a vocabulary is then one too many
-    tokens = _tokens(said, said.stacks[-1])
-    wanted.take("logits", "F32", tokens, "vocabulary", numbers="lowered")
-    if wanted.has("vocabulary/ends"):
-        wanted.take("vocabulary/text", "U8", "letters", numbers="any")
-        wanted.take("vocabulary/ends", "I64", "named tokens", numbers="counts")
-        wanted.take("vocabulary/special", "BOOL", "named tokens", numbers="any")
-        if wanted.shape("vocabulary/ends") > wanted.shape("logits")[1:]:
-            raise ValueError("it names more tokens than it has logits of")
 
 
 def _stack(name: str) -> Stack:
@@ -473,7 +423,6 @@ _ATTENTION_FIELDS = (
     *(stage.field for stage in STAGES if not stage.is_array),
 )  # fmt: skip
 Arrays = Mapping[str, NDArray[Any]]
-Written = Mapping[str, Any]  # what JSON holds
 
 
 def trace_file(trace: Trace) -> bytes:
@@ -508,8 +457,8 @@ def _description(trace: Trace) -> dict[str, Any]:
         "device": trace.device,
         "config": None if trace.config is None else asdict(trace.config),
         "intervention": _written_intervention(trace.intervention),
-        "tokens": [_written_token(token) for token in trace.tokens],
-        "target_tokens": [_written_token(token) for token in trace.target_tokens],
+        "tokens": written_tokens(trace.tokens),
+        "target_tokens": written_tokens(trace.target_tokens),
         "attention": [_written_attention(attention) for attention in trace.attention],
         "norms": [
             {"name": norm.name, "kind": norm.kind, "epsilon": norm.epsilon}
@@ -537,27 +486,29 @@ def _arrays(trace: Trace) -> Arrays:
     for attention in trace.attention:
         if isinstance(attention, PartialAttention):
             attention.require_whole()
-        place = f"attention/{attention.name}"
+        place = f"attention/{attention.name}/"
         for name, vectors in zip(VECTORS, attention.vectors, strict=True):
-            arrays[f"{place}/{name}"] = vectors
-        fields = ATTENTION_ARRAYS.items()
-        arrays |= {f"{place}/{name}": getattr(attention, field) for name, field in fields}
-        arrays |= {f"{place}/steps/{name}": step for name, step in attention.steps.items()}
-    for norm in proven(trace.norms):
-        place = f"norms/{norm.name}"
-        arrays |= {f"{place}/{name}": getattr(norm, name) for name in NORM_ARRAYS}
-        arrays[f"{place}/output"] = norm.recorded
-    for record in proven(trace.feed_forward):
-        place = f"feed_forward/{record.name}"
-        arrays |= {f"{place}/before": record.before, f"{place}/hidden": record.hidden}
-    for routed in trace.experts:
-        place = f"experts/{routed.name}"
-        arrays |= {f"{place}/{name}": getattr(routed, name) for name in EXPERT_ARRAYS}
+            arrays[f"{place}{name}"] = vectors
+        arrays |= _of(attention, "attention")
+        arrays |= {f"{place}steps/{name}": step for name, step in attention.steps.items()}
+    records = {"norms": proven(trace.norms), "feed_forward": proven(trace.feed_forward)}
+    for kind, of_kind in (records | {"experts": trace.experts}).items():
+        for record in of_kind:
+            arrays |= _of(record, kind)
     arrays |= {f"written/{name}": written for name, written in trace.written.items()}
     if logits is not None and trace.vocabulary is not None:
         named = trace.vocabulary.arrays().items()
         arrays |= {f"vocabulary/{name}": array for name, array in named}
     return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _of(record: Any, kind: str) -> dict[str, NDArray[Any] | None]:
+    """The arrays of a record by their names, but vectors of attention, which are not as they are recorded."""
+    return {
+        f"{kind}/{record.name}/{name}": getattr(record, one.field or name)
+        for name, one in ARRAYS[kind].items()
+        if not (kind == "attention" and name in VECTORS)
+    }
 
 
 def _without_repeats(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
@@ -575,11 +526,12 @@ def _without_repeats(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str,
     return kept, same
 
 
-def _written_token(token: Token) -> Written:
-    return asdict(token) | {"raw": token.raw.hex()}
+def written_tokens(tokens: Iterable[Token]) -> list[dict[str, Any]]:
+    """Tokens as JSON holds them."""
+    return [asdict(token) | {"raw": token.raw.hex()} for token in tokens]
 
 
-def _written_attention(attention: Attention) -> Written:
+def _written_attention(attention: Attention) -> dict[str, Any]:
     return {name: getattr(attention, name) for name in _ATTENTION_FIELDS} | {
         "fill": str(attention.mask_value),  # JSON has no infinity
         "ablated": attention.ablated,
@@ -589,12 +541,8 @@ def _written_attention(attention: Attention) -> Written:
     }
 
 
-def _written_intervention(intervention: Intervention) -> Written:
-    return {
-        name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in asdict(intervention).items()
-    } | {"fill": str(intervention.fill), "patch": _written_patch(intervention.patch)}
-
-
-def _written_patch(patch: Patch | None) -> Written | None:
-    return None if patch is None else asdict(patch) | {"parts": sorted(patch.parts)}
+def _written_intervention(intervention: Intervention) -> dict[str, Any]:
+    given = asdict(intervention) | {"fill": str(intervention.fill)}
+    if intervention.patch:
+        given["patch"]["parts"] = sorted(intervention.patch.parts)
+    return {name: sorted(one) if isinstance(one, frozenset) else one for name, one in given.items()}

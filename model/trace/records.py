@@ -22,7 +22,7 @@ from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
 from model.system.border import at_border
 from model.trace.arrays import Array, BoolArray, read_only, softmax
-from model.trace.promised import promising, shapes_of
+from model.trace.lazy import shapes_of, with_lazy_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ def _row_set(row: Array, given: dict[int, float]) -> Array:
     return changed.astype(np.float32)
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class ExpertsRecord:
     """The router of one feed-forward (Shazeer et al. 2017). Experts count from 0."""
@@ -196,7 +196,7 @@ class Token:
     span: tuple[int, int] | None = field(default=None, compare=False)
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class Attention:
     """One attention sub-layer of one pass. Row = query, column = key, rows of weights sum to 1, or to
@@ -210,8 +210,10 @@ class Attention:
     >>> a = trace.find("decoder.1.self")
     >>> a.name, a.kind, a.stack, a.layer, a.module, a.sizes
     ('decoder.1.self', 'causal', 'decoder', 1, '', (8, 13, 13))
-    >>> a.query.shape, a.key.shape, a.value.shape, a.mask.shape, a.mask_of(7).shape
-    ((8, 13, 32), (8, 13, 32), (8, 13, 32), (13, 13), (13, 13))
+    >>> a.query.shape, a.key.shape, a.value.shape
+    ((8, 13, 32), (8, 13, 32), (8, 13, 32))
+    >>> a.mask is not None and a.mask_of(7) is not None and a.mask.shape
+    (13, 13)
     >>> stages = a.scores(7), a.scaled(7), a.capped(7), a.biased(7), a.masked(7), a.weights(7)
     >>> [round(float(stage[12, 1]), 2) for stage in stages]
     [42.52, 7.52, 7.52, 7.52, 7.52, 0.89]
@@ -473,7 +475,7 @@ class Attention:
         return grouped if groups == 1 else read_only(np.repeat(grouped, groups, axis=0))
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class NormRecord:
     """One norm of one pass, per token. The statistics are the kernel's own: biased, epsilon inside
@@ -544,7 +546,7 @@ class NormRecord:
         return mean, 1 / np.sqrt(size + self.epsilon)
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class FeedForwardRecord:
     """The hidden layer of one feed-forward.

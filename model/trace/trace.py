@@ -5,7 +5,7 @@ Arrays are numpy, float32, on the CPU and read-only. Axes are named beside each 
 head, query, key, token, d_k (width of a head), d_model, vocabulary.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from model.system.border import at_border
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import save_trace
 from model.trace.given import WITHOUT_MODEL, GivenTokens, attention_given, of_length, texts_of
-from model.trace.promised import memory_of, promising
+from model.trace.lazy import memory_of, with_lazy_fields
 from model.trace.records import (
     Attention,
     ExpertsRecord,
@@ -32,9 +32,8 @@ from model.trace.records import (
 )
 from model.trace.unproven import (
     WORDS,
+    Unproven,
     UnprovenError,
-    UnprovenRecords,
-    UnprovenStates,
     proven,
     proven_states,
     require,
@@ -117,9 +116,10 @@ class Logits:
     the pass and 206 MB, and few views read more than one row. `all` is then kept.
 
     >>> logits = trace.prediction
+    >>> assert logits is not None  # as of an encoder without a head
     >>> logits.shape, logits.vocabulary, logits.nbytes == logits.all.nbytes
     ((13, 8192), 8192, True)
-    >>> logits.rows(0, 2).shape, model.tokenizer.named([logits.after(-1).argmax()])[0].text
+    >>> logits.rows(0, 2).shape, model.tokenizer.named([int(logits.after(-1).argmax())])[0].text
     ((2, 8192), ' Hill')
     >>> type(logits).of(np.zeros((2, 5), np.float32))
     <Logits: 2 tokens × 5>
@@ -180,25 +180,6 @@ class Logits:
         return cast(Array, vars(self)[_ALL])
 
 
-class DeferredArrays(Mapping[str, Array]):
-    """Arrays by name, each computed when it is read, and not kept."""
-
-    def __init__(self, compute: Mapping[str, Callable[[], Array]]) -> None:
-        self._compute = compute
-
-    def __getitem__(self, name: str) -> Array:
-        return self._compute[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._compute)
-
-    def __len__(self) -> int:
-        return len(self._compute)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)
-
-
 def _refuse(model: str, unproven: Reasons, rows: slice) -> Array:
     raise UnprovenError(model, "logits", unproven)
 
@@ -209,15 +190,9 @@ _RECORDS: dict[ProvenPart, str] = {
     "norms": "norms",
     "feed_forward": "feed_forward",
 }
-_REFUSING: dict[str, type[UnprovenStates] | type[UnprovenRecords]] = {
-    "residual": UnprovenStates,
-    "summands": UnprovenStates,
-    "norms": UnprovenRecords,
-    "feed_forward": UnprovenRecords,
-}
 
 
-@promising
+@with_lazy_fields
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One pass of one model over one text. Holds no model and no tokenizer; safe to share.
@@ -228,10 +203,10 @@ class Trace:
 
     >>> trace, trace.source, trace.stacks
     (<Trace of house-gpt: 13 tokens, 4 attention layers>, 'decoder', ('decoder',))
-    >>> trace.embeddings.shape, trace.positions.shape, trace.streams["decoder"].shape
-    ((13, 256), (13, 256), (9, 13, 256))
-    >>> trace.logits.shape, trace.require_prediction().shape
-    ((13, 8192), (13, 8192))
+    >>> trace.streams["decoder"].shape, trace.require_prediction().shape
+    ((9, 13, 256), (13, 8192))
+    >>> [array.shape for array in (trace.embeddings, trace.positions, trace.logits) if array is not None]
+    [(13, 256), (13, 256), (13, 8192)]
     >>> layer = trace.find("decoder.1.self")
     >>> [token.text for token in trace.queries_of(layer)][:3]
     ['Tom', ' Hill', ' saw']
@@ -270,8 +245,7 @@ class Trace:
         """Records of parts that are not proven are replaced by ones that refuse to be read."""
         for part, kept in _RECORDS.items():
             if part in self.unproven:
-                empty = _REFUSING[kept](self.model, part, self.unproven)
-                object.__setattr__(self, kept, empty)
+                object.__setattr__(self, kept, Unproven(self.model, part, self.unproven))
         if "logits" in self.unproven and self.prediction is not None:
             object.__setattr__(self, "prediction", self._no_logits(self.prediction.shape))
 
@@ -391,11 +365,10 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        summands = proven_states(self.summands).values()
         arrays = (
             *(self.attention, proven(self.norms), proven(self.feed_forward), self.experts),
-            *(proven_states(self.residual), self.written, vars(self)["angles"]),
-            tuple(one for one in summands if not isinstance(one, DeferredArrays)),
+            *(proven_states(self.residual), proven_states(self.summands), self.written),
+            vars(self)["angles"],
         )
         others = (self.prediction, self.vocabulary)
         return sum(dict(memory_of(arrays)).values()) + sum(one.nbytes for one in others if one)

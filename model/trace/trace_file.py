@@ -8,26 +8,22 @@ from numpy.typing import NDArray
 
 from model.nn.stages import STAGES
 from model.system.border import at_border
-from model.system.deadline import PassTooLongError
 from model.system.files import bounded, opened, there
+from model.system.foreign import refusing
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.trace import array_file
 from model.trace.array_file import Header
 from model.trace.description import (
-    ATTENTION_ARRAYS,
-    EXPERT_ARRAYS,
+    ARRAYS,
     KEY,
-    NORM_ARRAYS,
     VECTORS,
     Arrays,
     AttentionEntry,
     Description,
-    NormEntry,
     Wanted,
     described,
     fitted,
     holds,
-    mask_value,
     trace_file,
 )
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord
@@ -61,17 +57,13 @@ def read_trace(file: bytes) -> Trace:
 def read_trace_of(file: BinaryIO, size: int, most_bytes: int | None = None) -> Trace:
     """The trace of an open file of so many bytes. Raises ValueError as `load_trace`."""
     bounded(size, settings().trace_bytes if most_bytes is None else most_bytes, SETTING_OF_TRACES)
-    try:
+    with refusing("This file does not hold a readable trace:"):
         header = array_file.read_header(file, size, KEY)
         said = described(header.text)
         wanted = fitted(said, header.arrays)
         arrays = read_arrays(file, header, wanted, "what is no number of a pass")
         arrays |= {name: arrays[other] for name, other in said.same.items()}
         return _trace(said, arrays)
-    except PassTooLongError:
-        raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"This file does not hold a readable trace: {error}.") from error
 
 
 def read_arrays(
@@ -110,10 +102,15 @@ def _trace(said: Description, arrays: Arrays) -> Trace:
         model=said.model,
         text=said.text,
         intervention=said.intervention.read(),
-        tokens=tuple(entry.read() for entry in said.tokens),
-        target_tokens=tuple(entry.read() for entry in said.target_tokens),
+        tokens=said.tokens,
+        target_tokens=said.target_tokens,
         attention=tuple(_attention(entry, arrays) for entry in said.attention),
-        norms=tuple(_norm(entry, arrays) for entry in said.norms),
+        norms=tuple(
+            NormRecord(
+                one.name, one.kind, epsilon=one.epsilon, **_fields("norms", one.name, arrays)
+            )
+            for one in said.norms
+        ),
         residual={
             stack: tuple(arrays[f"states/{stack}/{number}"] for number in range(count))
             for stack, count in said.states.items()
@@ -124,9 +121,7 @@ def _trace(said: Description, arrays: Arrays) -> Trace:
         },
         angles=arrays.get("angles"),
         feed_forward=tuple(
-            FeedForwardRecord(
-                name, arrays[f"feed_forward/{name}/before"], arrays[f"feed_forward/{name}/hidden"]
-            )
+            FeedForwardRecord(name, *_fields("feed_forward", name, arrays).values())
             for name in said.feed_forward
         ),
         prediction=Logits.of(arrays["logits"]) if "logits" in arrays else None,
@@ -139,25 +134,30 @@ def _trace(said: Description, arrays: Arrays) -> Trace:
     )
 
 
+def _fields(kind: str, name: str, arrays: Arrays) -> dict[str, Any]:
+    """The arrays of a record, by its fields."""
+    return {
+        one.field or short: arrays.get(f"{kind}/{name}/{short}")
+        for short, one in ARRAYS[kind].items()
+    }
+
+
 def _attention(entry: AttentionEntry, arrays: Arrays) -> Attention:
-    place = f"attention/{entry.name}"
-    query, key, value = (arrays[f"{place}/{name}"] for name in VECTORS)
+    given = _fields("attention", entry.name, arrays)
+    query, key, value = (given.pop(name) for name in VECTORS)
     if grow_beyond(entry.heads, key, value):
         raise ValueError(f"the keys or values of {entry.heads:,} heads are more than is read")
-    given: dict[str, Any] = {
-        field: arrays.get(f"{place}/{name}") for name, field in ATTENTION_ARRAYS.items()
-    }
     given |= {one.field: one.of(entry) for one in STAGES if not one.is_array}
     return Attention(
         entry.place,
         entry.heads,
         entry.scale,
         look_ahead=entry.look_ahead,
-        mask_value=mask_value(entry.fill),
+        mask_value=entry.fill,  # type: ignore[arg-type]  # a number once it is validated
         ablated=entry.ablated,
         vectors=(query, key, value),
-        steps={name: arrays[f"{place}/steps/{name}"] for name in entry.steps},
-        projection=entry.projected,
+        steps={name: arrays[f"attention/{entry.name}/steps/{name}"] for name in entry.steps},
+        projection=entry.projection,
         weights_set=entry.weights_set,
         window=entry.window,
         doubt=entry.doubt,
@@ -165,20 +165,8 @@ def _attention(entry: AttentionEntry, arrays: Arrays) -> Attention:
     )
 
 
-def _norm(entry: NormEntry, arrays: Arrays) -> NormRecord:
-    place = f"norms/{entry.name}"
-    given: dict[str, Any] = {name: arrays[f"{place}/{name}"] for name in NORM_ARRAYS}
-    return NormRecord(
-        name=entry.name,
-        kind=entry.kind,
-        epsilon=entry.epsilon,
-        **given,
-        recorded=arrays.get(f"{place}/output"),
-    )
-
-
 def _experts(name: str, arrays: Arrays) -> ExpertsRecord:
-    logits, weights, chosen = (arrays[f"experts/{name}/{of}"] for of in EXPERT_ARRAYS)
-    if chosen.max(initial=0) >= logits.shape[1]:
+    record = ExpertsRecord(name, **_fields("experts", name, arrays))
+    if record.chosen.max(initial=0) >= record.logits.shape[1]:
         raise ValueError(f"{name} chooses an expert that it does not have")
-    return ExpertsRecord(name, logits, weights, chosen)
+    return record

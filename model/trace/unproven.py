@@ -67,43 +67,24 @@ def require(model: str, part: ProvenPart, reasons: Reasons) -> None:
         raise UnprovenError(model, part, reasons)
 
 
-class UnprovenRecords(tuple[Any, ...]):
-    """Records of a part that is not proven: reading them raises UnprovenError."""
+class Unproven(Mapping[Any, Any]):
+    """Records, or states by name, of a part that is not proven: reading them raises UnprovenError."""
 
-    refused: tuple[str, ProvenPart, Reasons]
-
-    def __new__(cls, *refused: Any) -> "UnprovenRecords":
+    def __init__(self, *refused: Any) -> None:
         """refused: what `require` is asked."""
-        made = super().__new__(cls)
-        made.refused = refused
-        return made
+        self.refused: tuple[str, ProvenPart, Reasons] = refused
 
     def _refuse(self, *asked: object) -> NoReturn:
         raise UnprovenError(*self.refused)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return UnprovenRecords, self.refused
 
     __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 
 
 def proven(records: tuple[_Record, ...]) -> tuple[_Record, ...]:
     """Records, or none where they are of a part that is not proven."""
-    return () if isinstance(records, UnprovenRecords) else records
+    return () if isinstance(records, Unproven) else records
 
 
 def proven_states(states: Mapping[_Key, _Record]) -> Mapping[_Key, _Record]:
     """States by name, or none where they are of a part that is not proven."""
-    return {} if isinstance(states, UnprovenStates) else states
-
-
-class UnprovenStates(Mapping[Any, Any]):
-    """States by name of a part that is not proven: reading them raises UnprovenError."""
-
-    def __init__(self, *refused: Any) -> None:
-        self.refused: tuple[str, ProvenPart, Reasons] = refused
-
-    def _refuse(self, *asked: object) -> NoReturn:
-        raise UnprovenError(*self.refused)
-
-    __iter__ = __len__ = __getitem__ = _refuse
+    return {} if isinstance(states, Unproven) else states

@@ -188,7 +188,7 @@ class Archive:
         read = text
         if count > READ_AT_MOST:
             read = last.tokenizer.beginning(text, READ_AT_MOST)
-        read = last.kept(read)
+        read = last.truncate(read)
         end = self._trace(training_run, training_run.steps[-1], read, None)
         output = tuple(token.id for token in end.target_tokens[1:]) if end.target_tokens else None
         checkpoints = [

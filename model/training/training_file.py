@@ -3,8 +3,8 @@ its probe texts at some of them. docs/own-modules.md describes its layout."""
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NoReturn
 
@@ -13,27 +13,27 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from model.analysis.heads.ranking import STATISTICS, HeadTokens
-from model.nn.config import Stack
 from model.nn.places import Place, head_label, place_of, within
 from model.system.border import at_border
-from model.system.deadline import PassTooLongError
 from model.system.files import bounded, opened, there, whole_file
+from model.system.foreign import refusing, strict_json, validated
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.system.version import PRODUCT
 from model.trace import array_file
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import (
     Few,
-    Heads,
-    LayerNumber,
+    FileArray,
+    FileToken,
+    PlacedEntry,
     PlaceName,
     ShortText,
     StrictEntry,
-    TokenEntry,
     Wanted,
-    validated,
+    written_tokens,
 )
-from model.trace.records import Attention, Token, largest
+from model.trace.partial import VECTORS, PartialAttention
+from model.trace.records import Token, largest
 from model.trace.trace_file import read_arrays
 from model.trace.unproven import NotShownError
 from model.training.checkpoints import (
@@ -50,39 +50,32 @@ MOST_PROBES = 64
 MOST_CELLS = 1_000_000  # of one head's maps at all steps that are shown: four megabytes
 SCORES = {"induction": "induction", "previous_token": "previous"}  # of a history -> the statistic
 KNOWN = {one.name for one in STATISTICS}
-WEIGHTS_ONLY = "A record of a training holds the weights of its probe texts, but no scores."
 NO_MODEL = "A record of a training holds no model: its weights were not kept."
 
 
-class WeightsAlone(Attention):
-    """A sub-layer of which only the weights are known. Its scores raise NotShownError."""
+def weights_alone(place: Place, weights: Array, mask: BoolArray | None) -> PartialAttention:
+    """A sub-layer of which only the weights are known.
 
-    @classmethod
-    def of(cls, place: Place, weights: Array, mask: BoolArray | None) -> "WeightsAlone":
-        """A sub-layer of given weights.
-
-        Args:
-            weights: (head, query, key), rows sum to 1.
-            mask: (query, key) or (head, query, key), True = may look; None: nothing is hidden.
-        """
-        heads, queries, keys = weights.shape
-        empty = read_only(np.zeros((heads, queries, 0), np.float32))
-        no_keys = read_only(np.zeros((heads, keys, 0), np.float32))
-        return cls(
-            place=place,
-            heads=heads,
-            scale=1.0,
-            mask_value=-math.inf,
-            output=empty,
-            ablated=(),
-            vectors=(empty, no_keys, no_keys),
-            own_mask=mask,
-            look_ahead=False,
-            steps={"weights": weights},
-        )
-
-    def scores(self, head: int) -> NoReturn:
-        raise NotShownError(WEIGHTS_ONLY)
+    Args:
+        weights: (head, query, key), rows sum to 1.
+        mask: (query, key) or (head, query, key), True = may look; None: nothing is hidden.
+    """
+    heads, queries, keys = weights.shape
+    empty = read_only(np.zeros((heads, queries, 0), np.float32))
+    no_keys = read_only(np.zeros((heads, keys, 0), np.float32))
+    return PartialAttention(
+        place=place,
+        heads=heads,
+        scale=math.nan,
+        mask_value=-math.inf,
+        output=empty,
+        ablated=(),
+        vectors=(empty, no_keys, no_keys),
+        own_mask=mask,
+        look_ahead=False,
+        steps={"weights": weights},
+        absent=VECTORS,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +199,7 @@ class RecordedTraining:
                 read.tokens,
                 read.target_tokens,
                 {
-                    one.place.name: WeightsAlone.of(one.place, one.weights[at], one.mask)
+                    one.place.name: weights_alone(one.place, one.weights[at], one.mask)
                     for one in read.layers
                 },
                 checks[self.kept[at]],
@@ -263,30 +256,16 @@ def _in_decoder(layer: ProbeLayer) -> bool:
     return layer.place.stack == "decoder" and layer.place.kind != "cross"
 
 
-class LayerEntry(StrictEntry):
-    """A sub-layer, without its arrays."""
+class LayerEntry(PlacedEntry):
+    """One of a record, without its arrays."""
 
-    name: PlaceName
-    kind: Literal["self", "causal", "cross"]
-    stack: Stack
-    layer: LayerNumber
-    module: ShortText = ""
-    heads: Heads
     statistics: tuple[PlaceName, ...]
-
-    @property
-    def place(self) -> Place:
-        """Raises ValueError where its name is another."""
-        place = Place(self.stack, self.layer, self.kind, self.module)
-        if place.name != self.name:
-            raise ValueError(f"an attention sub-layer of {place.name} is named otherwise")
-        return place
 
 
 class ProbeEntry(StrictEntry):
     text: str
-    tokens: Annotated[tuple[TokenEntry, ...], Field(min_length=1, max_length=READ_AT_MOST)]
-    target_tokens: Annotated[tuple[TokenEntry, ...], Field(max_length=READ_AT_MOST)] = ()
+    tokens: Annotated[tuple[FileToken, ...], Field(min_length=1, max_length=READ_AT_MOST)]
+    target_tokens: Annotated[tuple[FileToken, ...], Field(max_length=READ_AT_MOST)] = ()
     layers: Annotated[tuple[LayerEntry, ...], Field(min_length=1), Few]
 
 
@@ -331,17 +310,11 @@ def load_training(path: str | Path) -> RecordedTraining:
 def read_training(file: BinaryIO, size: int) -> RecordedTraining:
     """The record of an open file of so many bytes. Raises ValueError as `load_training`."""
     bounded(size, settings().trace_bytes, SETTING_OF_TRACES)
-    try:
+    with refusing("This file does not hold a readable record of a training:"):
         header = array_file.read_header(file, size, KEY)
         said = _described(header.text)
         wanted = _fitted(said, Wanted(header.arrays, {}))
         return _recorded(said, read_arrays(file, header, wanted, "what nobody has measured"))
-    except PassTooLongError:
-        raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"This file does not hold a readable record of a training: {error}."
-        ) from error
 
 
 def _description(recorded: RecordedTraining) -> dict[str, object]:
@@ -353,18 +326,12 @@ def _description(recorded: RecordedTraining) -> dict[str, object]:
         "probes": [
             {
                 "text": probe.text,
-                "tokens": _written(probe.tokens),
-                "target_tokens": _written(probe.target_tokens),
+                "tokens": written_tokens(probe.tokens),
+                "target_tokens": written_tokens(probe.target_tokens),
                 "layers": [
-                    {
-                        "name": layer.place.name,
-                        "kind": layer.place.kind,
-                        "stack": layer.place.stack,
-                        "layer": layer.place.layer,
-                        "module": layer.place.module,
-                        "heads": layer.heads,
-                        "statistics": layer.statistics,
-                    }
+                    asdict(layer.place)
+                    | {"name": layer.place.name, "heads": layer.heads}
+                    | {"statistics": layer.statistics}
                     for layer in probe.layers
                 ],
             }
@@ -373,11 +340,8 @@ def _description(recorded: RecordedTraining) -> dict[str, object]:
     }
 
 
-def _written(tokens: Sequence[Token]) -> list[dict[str, object]]:
-    return [{"id": one.id, "text": one.text, "special": one.special} for one in tokens]
-
-
 def _described(text: str) -> TrainingDescription:
+    strict_json(text)
     said = validated(TrainingDescription, text)
     longest = settings().longest_text
     for probe in said.probes:
@@ -392,31 +356,34 @@ def _described(text: str) -> TrainingDescription:
     return said
 
 
+_ARRAYS = {
+    "steps": FileArray("steps", "counts", "I64"),
+    "kept": FileArray("kept", "counts", "I64"),
+    "checks": FileArray("steps"),
+}
+_LOSSES = {"steps": FileArray("losses", "counts", "I64"), "values": FileArray("losses")}
+_OF_LAYER = {
+    "weights": FileArray("kept heads queries keys"),
+    "numbers": FileArray("steps heads statistics", required=False),
+    "mask": FileArray("heads? queries keys", "any", "BOOL", required=False),
+}
+
+
 def _fitted(said: TrainingDescription, wanted: Wanted) -> Wanted:
     """The arrays of a description. Raises ValueError, in a clause, where those of a file are others."""
-    wanted.take("steps", "I64", "steps", numbers="counts")
-    wanted.take("kept", "I64", "kept steps", numbers="counts")
-    wanted.take("checks", "F32", "steps")
-    if wanted.shape("steps")[0] > MOST_STEPS:
-        raise ValueError(f"it has more than {MOST_STEPS:,} steps")
-    if wanted.has("loss/steps"):
-        wanted.take("loss/steps", "I64", "losses", numbers="counts")
-        wanted.take("loss/values", "F32", "losses")
-        if wanted.shape("loss/steps")[0] > MOST_STEPS:
-            raise ValueError(f"it has more than {MOST_STEPS:,} losses")
+    wanted.take("", _ARRAYS)
+    wanted.take("loss/", _LOSSES if wanted.has("loss/steps") else {})
+    for name in ("steps", "loss/steps"):
+        if wanted.has(name) and wanted.shape(name)[0] > MOST_STEPS:
+            raise ValueError(f"its {name} are more than {MOST_STEPS:,}")
+    sizes = {name: wanted.shape(name)[0] for name in ("steps", "kept")}
     for number, probe in enumerate(said.probes):
         for entry in probe.layers:
-            at = f"probes/{number}/{entry.name}"
-            queries, keys = f"queries of {at}", f"keys of {at}"
-            wanted.take(f"{at}/weights", "F32", "kept steps", entry.heads, queries, keys)
-            if math.prod(wanted.shape(f"{at}/weights")[2:]) > READ_AT_MOST**2:
+            at = f"probes/{number}/{entry.name}/"
+            sizes |= {"heads": entry.heads, "statistics": len(entry.statistics)}
+            wanted.take(at, _OF_LAYER, **sizes)
+            if math.prod(wanted.shape(f"{at}weights")[2:]) > READ_AT_MOST**2:
                 raise ValueError(f"{entry.name} reads more than {READ_AT_MOST} tokens")
-            if entry.statistics:
-                count = len(entry.statistics)
-                wanted.take(f"{at}/numbers", "F32", "steps", entry.heads, count)
-            if wanted.has(mask := f"{at}/mask"):
-                each = () if len(wanted.shape(mask)) == 2 else (entry.heads,)
-                wanted.take(mask, "BOOL", *each, queries, keys, numbers="any")
     wanted.refuse_others()
     return wanted
 
@@ -434,8 +401,8 @@ def _recorded(said: TrainingDescription, arrays: Mapping[str, NDArray[Any]]) -> 
     probes = tuple(
         RecordedProbe(
             entry.text,
-            tuple(token.read() for token in entry.tokens),
-            tuple(token.read() for token in entry.target_tokens),
+            entry.tokens,
+            entry.target_tokens,
             tuple(
                 _layer(layer, len(steps), f"probes/{number}/{layer.name}", arrays)
                 for layer in entry.layers
@@ -457,7 +424,6 @@ def _layer(
     weights = arrays[f"{at}/weights"]
     if weights.min() < 0 or weights.sum(-1).max() > 1 + SLACK:
         raise ValueError(f"the rows of {entry.name} are no weights")
-    numbers = arrays.get(f"{at}/numbers")
-    if numbers is None:
-        numbers = read_only(np.zeros((steps, entry.heads, 0), np.float32))
+    none = read_only(np.zeros((steps, entry.heads, 0), np.float32))
+    numbers = arrays[f"{at}/numbers"] if entry.statistics else none
     return ProbeLayer(entry.place, arrays.get(f"{at}/mask"), entry.statistics, numbers, weights)

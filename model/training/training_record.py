@@ -16,12 +16,10 @@ from torch import Tensor, nn
 from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import families
 from model.capture import CaptureWarning, capture
-from model.nn.places import Place
 from model.system.border import at_border
 from model.system.files import bytes_text
 from model.system.settings import MEGABYTE
-from model.trace.arrays import Array, BoolArray, read_only
-from model.trace.records import Token
+from model.trace.arrays import read_only
 from model.trace.trace import Trace
 from model.training.checkpoints import READ_AT_MOST
 from model.training.training_file import (
@@ -127,8 +125,7 @@ class TrainingRecord:
         )  # so that of one more every second one is both first and newest
         self._weights_every = 1  # recorded steps from one whose weights are kept to the next
         self._due: int | None = None  # the next step to be recorded; None: the first that comes
-        self._name = ""
-        self._moments: list[_Moment] = []
+        self._recorded: RecordedTraining | None = None  # without losses
         self._losses: list[tuple[int, float]] = []
         self._sum: Tensor | float = 0.0
         self._count = 0
@@ -157,12 +154,12 @@ class TrainingRecord:
         if loss is not None:
             self._sum += loss.detach().float().mean() if isinstance(loss, Tensor) else float(loss)
             self._count += 1
-        newest = self._moments[-1].step if self._moments else -1
+        newest = self._recorded.steps[-1] if self._recorded else -1
         if self._due is not None and (step < newest or (step < self._due and not final)):
             return
         try:
             if step == newest:
-                save_training(self._recorded(), self._path)  # with the losses that were told since
+                self._save()  # with the losses that were told since
             else:
                 self._record(_unwrapped(model), step)
         except (ValueError, OSError, torch.OutOfMemoryError) as error:
@@ -243,25 +240,32 @@ class TrainingRecord:
         return type("LightningRecord", (base,), hooks)()
 
     def _record(self, module: nn.Module, step: int) -> None:
+        before = self._recorded
         with _aside(module), warnings.catch_warnings():
-            if self._moments:
+            if before:
                 warnings.simplefilter("ignore", CaptureWarning)  # it was said at the first step
-            read = tuple(_read(module, probe) for probe in self._probes)
-        moment = _Moment(step, max(one.check for one in read), read)
-        if self._moments:
-            self._moments[0].require_alike(moment)
-        elif 2 * moment.nbytes > self._bytes:
+            probes, checks = zip(*(_read(module, probe) for probe in self._probes), strict=True)
+        check = read_only(np.array([max(checks)], np.float32))
+        read = RecordedTraining(type(module).__name__, (step,), (step,), (), check, probes)
+        each = sum(layer.weights.nbytes for probe in probes for layer in probe.layers)
+        if before:
+            self._recorded = _joined(before, read)
+        elif 2 * each > self._bytes:
             raise ValueError(
-                f"The weights of these probes take {bytes_text(moment.nbytes)} at each step; of two steps "
-                f"they would be more than the {bytes_text(self._bytes)} that `megabytes` allows."
+                f"The weights of these probes take {bytes_text(each)} at each step; of two "
+                f"steps they would be more than the {bytes_text(self._bytes)} that `megabytes` allows."
             )
-        self._name = type(module).__name__
-        self._moments.append(moment)
+        else:
+            self._recorded = read
         if self._count:
             self._note_loss(step, float(self._sum) / self._count)
             self._sum, self._count = 0.0, 0
-        self._thin()
-        save_training(self._recorded(), self._path)
+        self._thin(self._recorded, each)
+        self._save()
+
+    def _save(self) -> None:
+        if self._recorded:
+            save_training(replace(self._recorded, losses=tuple(self._losses)), self._path)
 
     def _note_loss(self, step: int, loss: float) -> None:
         """One that is no number is left out. Of too many, two become their mean."""
@@ -273,46 +277,19 @@ class TrainingRecord:
             rest = self._losses[2 * len(later) :]
             self._losses = [(end, (one + other) / 2) for (_, one), (end, other) in pairs] + rest
 
-    def _thin(self) -> None:
-        if len(self._moments) > self._most:
-            self._moments = self._moments[::2]
+    def _thin(self, recorded: RecordedTraining, each: int) -> None:
+        """each: bytes of the weights of one step."""
+        steps = recorded.steps
+        if len(steps) > self._most:
+            steps = steps[::2]
             self._every *= 2
             self._weights_every = max(1, self._weights_every // 2)
         while True:
-            last = len(self._moments) - 1
-            for at, moment in enumerate(self._moments):
-                if at % self._weights_every and at != last:
-                    moment.forget_weights()
-            if sum(moment.nbytes for moment in self._moments) <= self._bytes:
-                return
+            kept = {*steps[:: self._weights_every], steps[-1]} & {*recorded.kept}
+            if each * len(kept) <= self._bytes:
+                break
             self._weights_every *= 2
-
-    def _recorded(self) -> RecordedTraining:
-        moments = self._moments
-        kept = [one for one in moments if one.has_weights]
-        probes = tuple(
-            RecordedProbe(
-                moments[-1].read[number].text,
-                moments[-1].read[number].tokens,
-                moments[-1].read[number].target_tokens,
-                tuple(
-                    _layer_of(
-                        [moment.read[number].layers[at] for moment in moments],
-                        [moment.read[number].layers[at] for moment in kept],
-                    )
-                    for at in range(len(moments[-1].read[number].layers))
-                ),
-            )
-            for number in range(len(self._probes))
-        )
-        return RecordedTraining(
-            self._name,
-            tuple(one.step for one in moments),
-            tuple(one.step for one in kept),
-            tuple(self._losses),
-            read_only(np.array([one.check for one in moments], np.float32)),
-            probes,
-        )
+        self._recorded = _thinned(recorded, steps, tuple(sorted(kept)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,74 +304,55 @@ class _Probe:
     name: Callable[[int], str]
 
 
-@dataclass(eq=False)
-class _LayerRead:
-    """One sub-layer that read one probe at one step."""
-
-    place: Place
-    mask: BoolArray | None
-    statistics: tuple[str, ...]
-    numbers: Array  # (head, statistic)
-    weights: Array | None  # (head, query, key); None: forgotten
-
-
-@dataclass(frozen=True, eq=False)
-class _ProbeRead:
-    text: str
-    tokens: tuple[Token, ...]
-    target_tokens: tuple[Token, ...]
-    layers: tuple[_LayerRead, ...]
-    check: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Moment:
-    """What the probes gave at one step."""
-
-    step: int
-    check: float
-    read: tuple[_ProbeRead, ...]
-
-    @property
-    def _layers(self) -> Iterator[_LayerRead]:
-        return (layer for probe in self.read for layer in probe.layers)
-
-    @property
-    def nbytes(self) -> int:
-        """Of its weights."""
-        return sum(one.weights.nbytes for one in self._layers if one.weights is not None)
-
-    @property
-    def has_weights(self) -> bool:
-        return all(one.weights is not None for one in self._layers)
-
-    def forget_weights(self) -> None:
-        for layer in self._layers:
-            layer.weights = None
-
-    def require_alike(self, other: "_Moment") -> None:
-        """Raises ValueError where another step has other sub-layers or heads."""
-        mine, theirs = (
-            [(one.place, one.statistics, one.numbers.shape) for one in moment._layers]
-            for moment in (self, other)
-        )
-        if mine != theirs:
-            raise ValueError("not the same attention was seen as at the first step.")
-
-
-def _layer_of(at_all: list[_LayerRead], at_kept: list[_LayerRead]) -> ProbeLayer:
-    last, masks = at_all[-1], [one.mask for one in at_all if one.mask is not None]
-    mask = None  # everything may look at some step
-    if len(masks) == len(at_all):
-        mask = read_only(np.logical_or.reduce(np.broadcast_arrays(*masks)))
-    weights = [one.weights for one in at_kept if one.weights is not None]
-    return ProbeLayer(
-        last.place,
-        mask,
-        last.statistics,
-        read_only(np.stack([one.numbers for one in at_all])),
-        read_only(np.stack(weights)),
+def _joined(before: RecordedTraining, later: RecordedTraining) -> RecordedTraining:
+    """A record with that of later steps. Raises ValueError where that is of other sub-layers."""
+    alike, alike_later = (
+        [
+            [(one.place, one.statistics, one.numbers.shape[1:]) for one in probe.layers]
+            for probe in of.probes
+        ]
+        for of in (before, later)
     )
+    if alike != alike_later:
+        raise ValueError("not the same attention was seen as at the first step.")
+    return replace(
+        later,
+        steps=before.steps + later.steps,
+        kept=before.kept + later.kept,
+        checks=read_only(np.concatenate([before.checks, later.checks])),
+        probes=tuple(
+            replace(new, layers=tuple(map(_joined_layer, old.layers, new.layers)))
+            for old, new in zip(before.probes, later.probes, strict=True)
+        ),
+    )
+
+
+def _joined_layer(before: ProbeLayer, later: ProbeLayer) -> ProbeLayer:
+    mask = None  # everything may look at some step
+    if before.mask is not None and later.mask is not None:
+        mask = read_only(before.mask | later.mask)
+    numbers, weights = (
+        read_only(np.concatenate([getattr(before, name), getattr(later, name)]))
+        for name in ("numbers", "weights")
+    )
+    return replace(before, mask=mask, numbers=numbers, weights=weights)
+
+
+def _thinned(
+    recorded: RecordedTraining, steps: tuple[int, ...], kept: tuple[int, ...]
+) -> RecordedTraining:
+    """The record of these of its steps, with the weights of these."""
+    if (steps, kept) == (recorded.steps, recorded.kept):
+        return recorded
+    rows, of_kept = np.isin(recorded.steps, steps), np.isin(recorded.kept, kept)
+
+    def layer(one: ProbeLayer) -> ProbeLayer:
+        numbers, weights = read_only(one.numbers[rows]), read_only(one.weights[of_kept])
+        return replace(one, numbers=numbers, weights=weights)
+
+    probes = (replace(one, layers=tuple(map(layer, one.layers))) for one in recorded.probes)
+    checks = read_only(recorded.checks[rows])
+    return replace(recorded, steps=steps, kept=kept, checks=checks, probes=tuple(probes))
 
 
 def _probe(given: ProbeInput, tokenizer: Any) -> _Probe:
@@ -456,8 +414,9 @@ def _naming(tokenizer: Any) -> Callable[[int], str]:
     return name
 
 
-def _read(module: nn.Module, probe: _Probe) -> _ProbeRead:
-    """One pass over one probe. Raises ValueError as `capture`, and for more tokens than are shown."""
+def _read(module: nn.Module, probe: _Probe) -> tuple[RecordedProbe, float]:
+    """One pass over one probe, and its check. Raises ValueError as `capture`, and for more tokens than are
+    shown."""
     device = next((one.device for one in module.parameters()), torch.device("cpu"))
     named: dict[str, Any] = {name: one.to(device) for name, one in probe.named_inputs.items()}
     trace = capture(
@@ -470,23 +429,16 @@ def _read(module: nn.Module, probe: _Probe) -> _ProbeRead:
     largest = max(max(one.sizes[1:]) for one in trace.attention)
     if largest > READ_AT_MOST:
         raise ValueError(f"attention reads {largest} tokens; at most {READ_AT_MOST} are recorded.")
-    trace = replace(
-        trace,
-        tokens=tuple(_called(one, probe) for one in trace.tokens),
-        target_tokens=tuple(
-            _called(one, probe) if probe.target_ids else one for one in trace.target_tokens
-        ),
-    )
-    return _ProbeRead(
-        probe.text, trace.tokens, trace.target_tokens, tuple(_layers(trace)), trace.check()
-    )
+    tokens = tuple(replace(one, text=probe.name(one.id)) for one in trace.tokens)
+    target_tokens = trace.target_tokens
+    if probe.target_ids:
+        target_tokens = tuple(replace(one, text=probe.name(one.id)) for one in target_tokens)
+    trace = replace(trace, tokens=tokens, target_tokens=target_tokens)
+    layers = tuple(_layers(trace))
+    return RecordedProbe(probe.text, tokens, target_tokens, layers), trace.check()
 
 
-def _called(token: Token, probe: _Probe) -> Token:
-    return replace(token, text=probe.name(token.id))
-
-
-def _layers(trace: Trace) -> Iterator[_LayerRead]:
+def _layers(trace: Trace) -> Iterator[ProbeLayer]:
     """The sub-layers in order of execution, each with the statistics of its family."""
     measured = {}
     for family in families(trace):
@@ -495,10 +447,9 @@ def _layers(trace: Trace) -> Iterator[_LayerRead]:
         table = np.array([found.values[name] for name in names], np.float32)  # (statistic, head)
         for member in family.members(trace):
             at = [number for number, head in enumerate(found.heads) if head[0] == member.name]
-            measured[member.name] = names, read_only(table[:, at].T.copy())
-    for attention in trace.attention:
-        statistics, numbers = measured[attention.name]
-        yield _LayerRead(attention.place, attention.mask, statistics, numbers, attention.weights())
+            measured[member.name] = names, read_only(table[:, at].T[None].copy())
+    for one in trace.attention:
+        yield ProbeLayer(one.place, one.mask, *measured[one.name], one.weights()[None])
 
 
 @contextmanager

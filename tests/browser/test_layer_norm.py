@@ -50,7 +50,7 @@ def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width
     assert behind.evaluate("behind => behind.scrollWidth <= behind.clientWidth")
-    behind.get_by_role("radio", name="einsum").click()
+    behind.get_by_role("radio", name="torch.nn").click()
     put_away(page, behind)
     expect(dots).to_be_focused()
     expect(page.get_by_test_id("stDataFrame")).to_have_count(0)

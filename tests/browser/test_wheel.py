@@ -124,7 +124,7 @@ def test_every_module_of_the_package_imports(installed: Installed) -> None:
 def test_the_command_records_a_file_that_the_tree_reads(installed: Installed) -> None:
     (installed.folder / "text.txt").write_text(TEXT)
     line = [installed.command, "record", "stories", "text.txt", "-o", "trace.safetensors"]
-    assert "Wrote trace.safetensors" in installed.run(*line, check=True).stdout
+    assert "Wrote trace.safetensors" in installed.run(*line, check=True).stderr
     assert load_trace(installed.folder / "trace.safetensors").text == TEXT
 
 

@@ -52,7 +52,7 @@ def test_the_command_says_what_to_install(core: Installed, subtests: pytest.Subt
             ended = core.run(core.command, *line)
             assert ended.returncode == 2
             extra = line[0] if line[:1] in (["profile"], ["mcp"]) else "app"
-            assert ended.stderr.startswith("attention-lens: ")
+            assert re.match(r"attention-lens( \w+)?: ", ended.stderr)
             assert ended.stderr.endswith(f' "attention-lens[{extra}]".\n')
             assert "Traceback" not in ended.stderr
 
@@ -60,7 +60,7 @@ def test_the_command_says_what_to_install(core: Installed, subtests: pytest.Subt
 def test_the_commands_of_the_core_run(core: Installed) -> None:
     (core.folder / "text.txt").write_text("The cat sat.")
     line = [core.command, "record", "stories", "text.txt", "-o", "trace.safetensors"]
-    assert "Wrote trace.safetensors" in core.run(*line, check=True).stdout
+    assert "Wrote trace.safetensors" in core.run(*line, check=True).stderr
     asked = [core.command, "papers", "house-gpt", "--claims", "first-token", "-o", "papers.md"]
     core.run(*asked, check=True)
     assert (core.folder / "papers.md").is_file()

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.process
 STARTS = """
 import json, os, signal, sys, traceback
 import streamlit.web.cli, model.run.model
+from model.system.commands import command
 from viz.server.starting import run_server
 
 for line in sys.stdin:
@@ -25,9 +26,11 @@ for line in sys.stdin:
     if (child := os.fork()) == 0:
         os.environ |= json.loads(line)
         os.dup2(write, 1), os.dup2(write, 2), os.close(read), signal.alarm(120)
+        sys.stdout, sys.stderr = (open(place, "w", 1, closefd=False) for place in (1, 2))
         status = 0
         try:
-            run_server()
+            with command("app"):
+                run_server()
         except SystemExit as ended:
             status = int(bool(ended.code))
             print(ended.code if isinstance(ended.code, str) else "", flush=True)

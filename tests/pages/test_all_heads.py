@@ -3,14 +3,12 @@
 import json
 import re
 import threading
-from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from torch import Tensor
 
 from model import Model, Trace
 from model.analysis.attribution.head_matrices import (
@@ -25,8 +23,8 @@ from model.analysis.heads import contributions
 from model.analysis.heads.contributions import Merged, ablate_each
 from model.analysis.heads.statistics import NOTHING_COMES_BACK, families, heads_of
 from model.analysis.run_comparison import rounding
-from model.nn.places import Head
 from model.profile.shipped import shipped_profile
+from model.run import passes
 from model.serving.engine import Request
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
@@ -220,13 +218,13 @@ def test_passes_that_have_found_nothing_hold_the_place_of_their_picture(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(background, "AT_FIRST", 0)
-    go, without = threading.Event(), contributions._without
+    go, without = threading.Event(), contributions.forward
 
-    def held(model: Model, trace: Trace, ablated: Sequence[Head]) -> Tensor:
+    def held(*asked: Any, **how: Any) -> passes.ForwardPass:
         assert go.wait(60)
-        return without(model, trace, ablated)
+        return without(*asked, **how)
 
-    monkeypatch.setattr(contributions, "_without", held)
+    monkeypatch.setattr(contributions, "forward", held)
     try:
         app = opened("Leave one out", text=f"{TEXT} again")  # no other test has asked for it
         assert [one.text[:6] for one in app.get("progress")] == ["0 of 8"]
@@ -256,7 +254,7 @@ def test_a_long_ablation_waits_to_be_asked_and_a_stopped_one_shows_what_was_foun
     model = own("stories")
     request = Request("stories", text)
     run = background.shared_passes().known(("all-heads-ablation", request))
-    monkeypatch.setattr(contributions, "MOST_ROWS", 3)
+    monkeypatch.setattr(passes, "MOST_ROWS", 3)
     run.found = next(ablate_each(model, model.trace(text), run.found.watched, nullcontext))
     app = opened("Leave one out", text=text)
     assert "Stopped after 3 heads" in said(app)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 
 from model.system.addresses import is_loopback
+from model.system.commands import CommandParser
 from viz.notation.words import sentences_of
 
 say = sentences_of("command.classroom")
@@ -18,8 +19,8 @@ PORT = 8501
 _ELSEWHERE = ("198.51.100.1", 9)  # an address for examples: nothing is sent there
 
 
-def class_parser(program: str, port: Callable[[str], int]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def class_parser(program: str, port: Callable[[str], int]) -> CommandParser:
+    parser = CommandParser(
         f"{program} class",
         description=say("serves_class_starts"),
     )

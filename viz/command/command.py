@@ -7,19 +7,21 @@ What takes seconds to import is imported where it is needed: `--help` and a refu
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 import threading
 import tomllib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from model.system.border import meant
+from model.system.commands import CommandParser, command
 from model.system.files import bounded, bytes_text, content_of, printable, text_of, there
-from model.system.machine import speak_utf8
 from viz.notation.words import sentences_of
 
 phrase = sentences_of("command.command")
@@ -40,44 +42,49 @@ COMMANDS = {
 
 
 WRITING = ("profile", "papers", "site", "record")  # commands that write files
+STANDARD = Path("-")  # as a file: what is piped in, or the standard output
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Does what the command line says. arguments: instead of those of this process."""
-    speak_utf8()
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] and given[0] in WRITING and threading.current_thread() is threading.main_thread():
+    named = given[0] if given[:1] and given[0] in COMMANDS else ""
+    if named in WRITING and threading.current_thread() is threading.main_thread():
         # As by Ctrl-C: what is half written is removed.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        if given[:1] == ["profile"]:
-            from model.profile.__main__ import main as profile
+    name = f"{program()} {named}".rstrip()
+    if named == "profile":
+        from model.profile.__main__ import main as profile
 
-            sys.exit(profile(given[1:], f"{program()} profile"))
-        if given[:1] == ["papers"]:
-            from model.papers.__main__ import main as papers
+        profile(given[1:], name)
+    elif named == "papers":
+        from model.papers.__main__ import main as papers
 
-            sys.exit(papers(given[1:], f"{program()} papers"))
-        if given[:1] == ["check"]:
-            sys.exit(_check(_check_parser().parse_args(given[1:]).pictures))
-        if given[:1] == ["mcp"]:
-            _serve_chat(_chat_parser().parse_args(given[1:]).models)
-        elif given[:1] == ["class"]:
-            from model.system.extras import require_extra
-            from viz.command.classroom import class_parser, serve_class
+        papers(given[1:], name)
+    else:
+        with command(name):
+            _do(named, given[bool(named) :])
 
-            require_extra("The app", "streamlit")
-            serve_class(class_parser(program(), _port).parse_args(given[1:]))
-        elif given[:1] == ["site"]:
-            _site(_site_parser().parse_args(given[1:]))
-        elif given[:1] == ["record"]:
-            _record(_record_parser().parse_args(given[1:]))
-        else:
+
+def _do(named: str, given: list[str]) -> None:
+    if named == "check":
+        sys.exit(_check(_check_parser().parse_args(given).pictures))
+    elif named == "mcp":
+        _serve_chat(_chat_parser().parse_args(given).models)
+    elif named == "class":
+        from model.system.extras import require_extra
+        from viz.command.classroom import class_parser, serve_class
+
+        require_extra("The app", "streamlit")
+        serve_class(class_parser(program(), _port).parse_args(given))
+    elif named == "site":
+        _site(_site_parser().parse_args(given))
+    elif named == "record":
+        _record(_record_parser().parse_args(given))
+    else:
+        if not named:
             _check_word(given[:1])
-            _start(_start_parser().parse_args(given[given[:1] == ["open"] :]))
-    except ValueError as refusal:
-        print(printable(f"{program()}: {refusal}"), file=sys.stderr)
-        sys.exit(2)
+        _start(_start_parser().parse_args(given))
 
 
 def _check_word(given: Sequence[str]) -> None:
@@ -103,9 +110,9 @@ def version() -> str:
     return metadata.version("attention-lens")
 
 
-def _start_parser() -> argparse.ArgumentParser:
+def _start_parser() -> CommandParser:
     listed = "\n".join(f"  {name:9}{what}" for name, what in COMMANDS.items())
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         program(),
         USAGE,
         description=phrase("without_arguments_app"),
@@ -120,14 +127,21 @@ def _start_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _record_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _record_parser() -> CommandParser:
+    parser = CommandParser(
         f"{program()} record",
         description=phrase("runs_model_text"),
     )
     parser.add_argument("model", help=phrase("name_list_models_hub"))
     parser.add_argument("text", help=phrase("text_file_utf_8"))
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="TRACE.safetensors")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="TRACE.safetensors",
+        help=phrase("file_or_standard"),
+    )
     parser.add_argument("--full", action="store_true", help=phrase("record_feed_forward"))
     parser.add_argument("--by-layer", action="store_true", help=phrase("model_larger_memory"))
     parser.add_argument(
@@ -138,8 +152,8 @@ def _record_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _check_parser() -> CommandParser:
+    parser = CommandParser(
         f"{program()} check",
         description=phrase("runs_model_saved"),
     )
@@ -157,18 +171,18 @@ def _check(pictures: Sequence[Path]) -> int:
     status = 0
     for picture in pictures:
         try:
-            verdict = check(certificate_in(content_of(picture, LARGEST)))
+            verdict = check(certificate_in(content_of(there(picture), LARGEST)))
         except ValueError as error:
-            print(printable(f"{picture}: {error}"), file=sys.stderr)
+            print(printable(f"{program()} check: {picture}: {error}"), file=sys.stderr)
             status = 2
             continue
-        print(printable(f"{picture}: {verdict}"))
+        print(printable(f"{picture}: {verdict}"), flush=True)
         status = max(status, 0 if verdict.holds else 1)
     return status
 
 
-def _site_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _site_parser() -> CommandParser:
+    parser = CommandParser(
         f"{program()} site",
         description=phrase("writes_pages_need"),
     )
@@ -184,8 +198,8 @@ def _site_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _chat_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _chat_parser() -> CommandParser:
+    parser = CommandParser(
         f"{program()} mcp",
         description=phrase("serves_chat_starts"),
     )
@@ -219,8 +233,7 @@ def _serve_chat(more: Sequence[str]) -> None:
     from viz.chat.server import ChatServer
 
     models = names_in_chat(on_this_computer(), more)
-    with suppress(KeyboardInterrupt):
-        ChatServer(Answers(models)).run("stdio")
+    ChatServer(Answers(models)).run("stdio")
 
 
 def names_in_chat(listed: Mapping[str, str], more: Sequence[str]) -> dict[str, str]:
@@ -274,7 +287,7 @@ def _trace_file(name: str) -> str:
     from model.system.settings import settings
     from model.trace.trace_file import load_trace
 
-    path = Path(name).resolve()
+    path = there(Path(name)).resolve()
     load_trace(path)
     if not settings().folders:
         raise ValueError(
@@ -302,18 +315,38 @@ def _at_hand(name: str) -> str:
 def _record(options: argparse.Namespace) -> None:
     from model.loading.record import record, record_lines
 
-    try:
-        text = _text(options.text)
-        how = {"full": options.full, "by_layer": options.by_layer}
-        if options.lines:
-            files = record_lines(options.model, text.splitlines(), options.output, **how)
-        else:
-            record(options.model, text, options.output, **how)
-            files = [options.output]
-    except OSError as error:
-        raise ValueError(f"{options.output}: {error.strerror}.") from error
-    for file in files:
-        print(f"Wrote {file} ({bytes_text(file.stat().st_size)}).")
+    text = _text(options.text)
+    how = {"full": options.full, "by_layer": options.by_layer}
+    if options.lines:
+        if options.output == STANDARD:
+            raise ValueError("The traces of several lines go into a folder: -o must name one.")
+        for file in record_lines(options.model, text.splitlines(), options.output, **how):
+            _wrote(file, file.stat().st_size)
+        return
+    with _output(options.output) as file:
+        record(options.model, text, file, **how)
+        _wrote(options.output, file.stat().st_size)
+
+
+@contextmanager
+def _output(named: Path) -> Iterator[Path]:
+    """The file that a command writes. The standard output gets it once it is whole, and nothing else: what
+    libraries print meanwhile goes to the standard error."""
+    if named != STANDARD:
+        yield named
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "output"
+        with redirect_stdout(sys.stderr):
+            yield file
+        with file.open("rb") as written:
+            shutil.copyfileobj(written, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+def _wrote(file: Path, size: int) -> None:
+    if file != STANDARD:
+        print(printable(f"Wrote {file} ({bytes_text(size)})."), file=sys.stderr)
 
 
 def _site(options: argparse.Namespace) -> None:
@@ -323,20 +356,22 @@ def _site(options: argparse.Namespace) -> None:
     def say(sentence: str) -> None:
         tell(sentence, None)
 
-    course = read_course(options.course or DEFAULT)
+    if options.target == STANDARD and not options.lesson:
+        raise ValueError("A site is a folder: name one, or write one file with --lesson.")
+    course = read_course(there(options.course) if options.course else DEFAULT)
     if options.in_browser is not None:
         course = replace(course, in_browser=tuple(options.in_browser))
     if options.lesson:
-        size, opens = write_lesson(options.target, course, say), options.target
+        with _output(options.target) as file:
+            _wrote(options.target, write_lesson(file, course, say))
     else:
         written = write_site(options.target, course, say)
-        size, opens = sum(written.values()), options.target / "index.html"
-    print(f"Wrote {opens} ({bytes_text(size)} in all).")
+        _wrote(options.target / "index.html", sum(written.values()))
 
 
 def _text(name: str) -> str:
     """What a file holds, or standard input; without the end of its last line."""
-    if name != "-":
+    if Path(name) != STANDARD:
         return text_of(there(name), MOST_TEXT).removesuffix("\n")
     content = sys.stdin.buffer.read(MOST_TEXT + 1)
     bounded(len(content), MOST_TEXT)

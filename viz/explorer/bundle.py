@@ -15,11 +15,13 @@ KATEX = FOLDER.parents[1] / "static" / "katex"
 _FONTS = re.compile(
     r"KaTeX_(?:Main-(?:Regular|Bold)|Math-Italic|Size\d-Regular)"
 )  # of our formulas
+_IMPORT = 'import{mount}from"../../notebook/js/main.js";'
 _FONT_RULE = re.compile(r"@font-face\{[^}]*url\(fonts/(KaTeX_[\w-]+)\.woff2\)[^}]*\}")
 
 
 def script() -> str:
-    """The modules of js/ in one file. The default export of main.js is the component."""
+    """The modules of js/ in one file, with those of notebooks (viz/notebook/js). Its default export is the
+    component of the app, `mount` the widget of notebooks and of sites."""
     return bundled("explorer.js")
 
 
@@ -39,8 +41,14 @@ def bundled(name: str) -> str:
 
 
 def alone(name: str) -> str:
-    """A bundled script without exports, as one that leaves no name in its page."""
-    return f"(() => {{\n{bundled(name)}\n}})();\n"
+    """A bundled script without exports, as one that leaves no name in its page. Where it imports `mount` of
+    `script`, that comes before it."""
+    own = bundled(name)
+    if _IMPORT not in own:
+        return f"(() => {{\n{own}\n}})();\n"
+    library, _, _ = script().rpartition("export{")
+    mount = f"const mount = (() => {{\n{library}\nreturn mount;\n}})();"
+    return f"(() => {{\n{mount}\n{own.replace(_IMPORT, '', 1)}\n}})();\n"
 
 
 def katex() -> str:

@@ -397,7 +397,8 @@ def distribution(
         outline = _shares(model.all, texts, "the model's own", MASKED, model.error, **place)
         look = {"color": "rgba(0, 0, 0, 0)", "line": {"color": MASKED, "width": 2}}
         traces.append(outline.update(marker=look))
-    ticks = [*(plotly_label(label, _LABEL) for label in labels), f"<i>{others:,} others</i>"]
+    named = [plotly_label(label, _LABEL) for label in labels]
+    said, ticks = [*named, f"{others:,} others"], [*named, f"<i>{others:,} others</i>"]
     if chosen is not None:
         ticks[chosen] = f"<b>→ {ticks[chosen]}</b>"
     rows = Axis("", ticks).down() | {"tickvals": list(range(len(ticks))), "ticktext": ticks}
@@ -421,8 +422,8 @@ def distribution(
         showlegend=False,
         meta=say("logits_probabilities_next")
         + "; ".join(
-            f"{plotly_label(label, _LABEL)}: {probability(share, shown.error)}"
-            for label, share in zip([*labels, f"{others:,} others"], shown.all, strict=True)
+            f"{label}: {probability(share, shown.error)}"
+            for label, share in zip(said, shown.all, strict=True)
         ),
         xaxis2={**bare, "domain": [0.38, 1.0], "range": [0, 1], "anchor": "y2", "zeroline": True},
         yaxis2={**rows, "anchor": "x2", "matches": "y", "showticklabels": False},

@@ -33,7 +33,7 @@ def weights(trace: Trace, place: str | int, head: int) -> go.Figure:
     hatched; of a head with a learned sink that is one more column.
 
     >>> from viz import figures
-    >>> figures.weights(trace, "decoder.1.self", 7).data[0].type
+    >>> figures.weights(trace, "decoder.1.self", 7).data[0]["type"]
     'heatmap'
     """
     attention = _head_of(trace, place, head)
@@ -78,8 +78,8 @@ def token_vectors(
         which: "query", "key", "value" or "output".
 
     >>> from viz import figures
-    >>> figures.token_vectors(trace, "decoder.1.self", 7, which="key").data[0].z.shape
-    (13, 32)
+    >>> figures.token_vectors(trace, "decoder.1.self", 7, which="key").to_dict()["data"][0]["type"]
+    'heatmap'
     """
     attention = _head_of(trace, place, head)
     queries, keys = _tokens(trace, attention)

@@ -24,7 +24,7 @@ def parts() -> dict[str, str]:
     """The library: texts by the names under which js/main.js knows them."""
     picker = _PICKER.read_text(encoding="utf-8")
     return {
-        "script": bundle.bundled("notebook.js"),
+        "script": bundle.script(),
         "bar": f'<div class="work"><p class="about"></p>{picker}</div>',
         "barStyle": bundle.bundled("notebook.css"),
         "explorer": bundle.skeleton(),

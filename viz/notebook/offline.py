@@ -8,9 +8,9 @@ own words stay as they are written.
 Where the package is installed, nbconvert knows it as the format `attention_lens_html`.
 """
 
-import argparse
 import base64
 import re
+import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -19,7 +19,8 @@ from typing import Any
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode, ValidationError, reads
 
-from model.system.files import LARGEST_JSON, text_of, write_whole
+from model.system.commands import CommandParser, command
+from model.system.files import LARGEST_JSON, text_of, there, write_whole
 from viz.notation.words import sentences_of
 
 say = sentences_of("notebook.offline")
@@ -118,21 +119,22 @@ def _read(notebook: Path) -> NotebookNode:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog=say("python_m_viz_notebook"), description=__doc__)
+    program = say("python_m_viz_notebook")
+    with command(program):
+        _write(program)
+
+
+def _write(program: str) -> None:
+    parser = CommandParser(program, description=__doc__)
     parser.add_argument("notebook", type=Path)
     parser.add_argument("-o", "--output", type=Path, help=say("notebook_html_not"))
     asked = parser.parse_args()
     target = asked.output or asked.notebook.with_suffix(".html")
-    try:
-        saved = _read(asked.notebook)
-        lost = lost_widgets(saved)
-        write_whole(target, _page(saved, asked.notebook).encode())
-    except ValueError as refusal:
-        parser.exit(1, f"{refusal}\n")
-    except OSError as error:
-        parser.exit(1, f"{target} cannot be written: {error.strerror}.\n")
+    saved = _read(there(asked.notebook))
+    lost = lost_widgets(saved)
+    write_whole(target, _page(saved, asked.notebook).encode())
     if lost:
-        print(_said_of(lost))
+        print(_said_of(lost), file=sys.stderr)
     print(target)
 
 

@@ -240,6 +240,18 @@ class AttentionExplorer(anywidget.AnyWidget):
             data["text/html"] = still(attention, cell, queries=queries, keys=keys)
         return bundle
 
+    def _ipython_display_(self) -> None:
+        """Shows the widget, and behind it its picture as it is now, which the widget hides while it lives: a
+        notebook that is opened again without its kernel has the picture."""
+        from IPython.display import display
+
+        bundle = self._repr_mimebundle_()
+        if bundle is not None:
+            data, metadata = bundle
+            picture = f'<div data-attention-still="{self._run}">{data["text/html"]}</div>'
+            display(data | {"text/html": ""}, metadata=metadata, raw=True)
+            display({"text/html": picture, "text/plain": say("still_picture")}, raw=True)
+
 
 class _Sent:
     """Which parts of a layer a message has brought."""

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
@@ -67,19 +68,40 @@ def run_facts(request: Request, model: "Model") -> dict[str, object] | None:
     return {"link": link | facts, "weights": fingerprint(model)}
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """What a picture says of itself. panels: the numbers of each run, float32, (row, column): every `step`-th
-    one of `shape` in each direction, NaN where a cell is masked."""
+CertificateLine = Annotated[str, Field(max_length=1_000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+PictureSize = Annotated[int, Field(ge=1, le=10**6)]
 
-    link: Mapping[str, str]
-    weights: str
-    place: str
-    head: int
-    stage: str
-    shape: tuple[int, int]
-    step: int
-    panels: Mapping[str, Array]
+
+class Certificate(BaseModel):
+    """What a picture says of itself, as the browser writes it. step: only every so many rows and columns have
+    numbers, of a picture of many."""
+
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+    link: dict[CertificateLine, str]
+    weights: Annotated[str, Field(max_length=100)]
+    place: CertificateLine
+    head: Annotated[int, Field(ge=0, lt=10_000)]
+    stage: CertificateLine
+    rows: PictureSize
+    columns: PictureSize
+    step: PictureSize
+    written: Annotated[
+        list[tuple[CertificateLine, str]], Field(min_length=1, max_length=3, alias="panels")
+    ]
+
+    @cached_property
+    def panels(self) -> Mapping[str, Array]:
+        """The numbers of each run, float32, (row, column), NaN where a cell is masked. Raises ValueError
+        where they are more or fewer than its sizes say."""
+        shape = -(-self.rows // self.step), -(-self.columns // self.step)
+        panels = {}
+        for run, written in self.written:
+            if len(written) != 4 * -(-4 * shape[0] * shape[1] // 3):
+                raise ValueError("there are more or fewer numbers")
+            content = base64.b64decode(written, validate=True)
+            panels[run] = np.frombuffer(content, "<f4").astype(np.float32).reshape(shape)
+        return panels
 
     @property
     def about(self) -> str:
@@ -201,58 +223,20 @@ def _in_svg(file: bytes) -> str | None:
     return None if found is None else html.unescape(found[1].decode(errors="replace"))
 
 
-CertificateLine = Annotated[str, Field(max_length=1_000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-PictureSize = Annotated[int, Field(ge=1, le=10**6)]
-
-
-class WrittenCertificate(BaseModel):
-    """A certificate as the browser writes it."""
-
-    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
-
-    link: dict[CertificateLine, str]
-    weights: Annotated[str, Field(max_length=100)]
-    place: CertificateLine
-    head: Annotated[int, Field(ge=0, lt=10_000)]
-    stage: CertificateLine
-    rows: PictureSize
-    columns: PictureSize
-    step: PictureSize
-    panels: Annotated[list[tuple[CertificateLine, str]], Field(min_length=1, max_length=3)]
-
-
 def _read(text: str) -> Certificate:
     """Raises ValueError where a text is none, or holds fewer numbers than the browser writes."""
     try:
-        said = WrittenCertificate.model_validate_json(text)
-        shape = (-(-said.rows // said.step), -(-said.columns // said.step))
-        panels = {run: _numbers(values, shape) for run, values in said.panels}
+        read = Certificate.model_validate_json(text)
+        count = next(iter(read.panels.values())).size
     except ValueError as error:
         raise ValueError("The certificate of this picture is damaged.") from error
-    drawn = said.rows * said.columns
-    if said.step > ceil(sqrt(max(1, drawn / _WHOLE))):
+    drawn = read.rows * read.columns
+    if read.step > ceil(sqrt(max(1, drawn / _WHOLE))):
         raise ValueError(
-            f"The certificate of this picture holds {shape[0] * shape[1]:,} of {counted(drawn, 'number')}, "
+            f"The certificate of this picture holds {count:,} of {counted(drawn, 'number')}, "
             "fewer than are written into a picture: it was changed."
         )
-    return Certificate(
-        said.link,
-        said.weights,
-        said.place,
-        said.head,
-        said.stage,
-        (said.rows, said.columns),
-        said.step,
-        panels,
-    )
-
-
-def _numbers(written: str, shape: tuple[int, int]) -> Array:
-    """The numbers of a panel. Raises ValueError where they are more or fewer than its shape."""
-    if len(written) != 4 * -(-4 * shape[0] * shape[1] // 3):
-        raise ValueError("there are more or fewer numbers")
-    content = base64.b64decode(written, validate=True)
-    return np.frombuffer(content, "<f4").astype(np.float32).reshape(shape)
+    return read
 
 
 def check(certificate: Certificate) -> PictureCheck:
@@ -299,7 +283,7 @@ def compared(certificate: Certificate, computed: Mapping[str, Array], share: flo
     scale = max(1.0, *(float(np.nanmax(np.abs(one), initial=0.0)) for one in computed.values()))
     for run, pictured in certificate.panels.items():
         ours = computed.get(run)
-        if ours is None or ours.shape != certificate.shape:
+        if ours is None or ours.shape != (certificate.rows, certificate.columns):
             raise ValueError(
                 "The picture has other runs, or other rows and columns, than are computed here."
             )
@@ -314,5 +298,5 @@ def compared(certificate: Certificate, computed: Mapping[str, Array], share: flo
             cell = int(row) * certificate.step, int(column) * certificate.step
             values = float(pictured[row, column]), float(ours[row, column])
             differing.append(Differing(run, *cell, *values))
-    drawn = len(certificate.panels) * certificate.shape[0] * certificate.shape[1]
+    drawn = len(certificate.panels) * certificate.rows * certificate.columns
     return PictureCheck(certificate.about, numbers, drawn, largest, allowed, tuple(differing))

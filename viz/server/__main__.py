@@ -2,6 +2,8 @@
 
 import sys
 
+from model.system.commands import command
 from viz.server.starting import run_server
 
-run_server(sys.argv[1:])
+with command("python -m viz.server"):
+    run_server(sys.argv[1:])

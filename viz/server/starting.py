@@ -1,5 +1,5 @@
-"""Starts the server by Streamlit's command line; a start that fails ends with one sentence, and one without
-room for its output goes on without output."""
+"""Starts the server by Streamlit's command line; a start that fails is refused in one sentence, and one
+without room for its output goes on without output."""
 
 import os
 import sys
@@ -22,18 +22,18 @@ say = sentences_of("server.starting")
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Ends the process with a sentence on standard error where the body fails before the server is up. Later
-    failures belong to the log."""
+    """Raises ValueError, with a sentence, where the body fails before the server is up, and KeyboardInterrupt
+    where Ctrl-C ended it. Later failures belong to the log."""
     before = sys.excepthook
     sys.stdout = _Unfailing(sys.stdout)
     try:
         yield
-    except click.Abort:
-        sys.exit(1)
+    except click.Abort as ended:
+        raise KeyboardInterrupt from ended
     except Exception as error:
         if sys.excepthook is not before:
             raise
-        sys.exit(say("app_cannot_start", reason=_reason(error)))
+        raise ValueError(say("app_cannot_start", reason=_reason(error))) from error
 
 
 def _reason(error: Exception) -> str:

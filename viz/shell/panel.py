@@ -125,7 +125,7 @@ class Code:
     def draw(self, name: str) -> None:
         """name: of its panel."""
         style = one_of(
-            "Style", list(STYLES), f"code-style-{name}", named=STYLES.__getitem__, quiet=True
+            "Style", list(self.snippets), f"code-style-{name}", named=STYLES.__getitem__, quiet=True
         )
         lines_of(self.snippets[style], given=self.given, cell=self.cell, value=self.value)
         if self.reads is not None:

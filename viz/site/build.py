@@ -5,13 +5,14 @@ classic scripts, because a page that lies on a disk may not read files in any ot
 import base64
 import gzip
 import html
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import streamlit
 
-from model.loading.registry import load_model
+from model.loading.registry import known, load_model
 from model.system.files import write_whole
 from viz.explorer import bundle
 from viz.explorer.packing import FLOAT, numbers_start, packed
@@ -51,6 +52,8 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
     for name, content in _data(site).items():
         take = f"attentionSite.take({json_of(name)}, {json_of(content)});\n"
         yield f"data/{name}.js", take.encode()
+    yield "README.md", _front_matter(course).encode()
+    yield ".nojekyll", b""  # GitHub Pages serves the files as they are
     yield "site.css", bundle.bundled("site.css").encode()
     yield "site.js", script().encode()
     yield "katex.js", katex().encode()
@@ -61,6 +64,28 @@ def site_files(course: Course, tell: Tell = silent) -> Iterator[tuple[str, bytes
     for name, file in site.files.items():
         head = style + (_FIRST % site.recordings[0].data() if name in SHOWING else "")
         yield file, _page(site, page_of(name, site), head, facts + linked)
+
+
+def _front_matter(course: Course) -> str:
+    """What makes a static Space of Hugging Face of the folder (hub documentation, Spaces Configuration
+    Reference); other hosts of files serve it as one more."""
+    named = (
+        known(name).hub for name in (*course.in_browser, *(s.view.model for s in course.sentences))
+    )
+    facts: dict[str, object] = {
+        "title": course.title,
+        "emoji": "🔎",
+        "colorFrom": "purple",
+        "colorTo": "indigo",
+        "sdk": "static",
+        "app_file": "index.html",
+        "tags": ["attention", "education", "interpretability", "transformers", "visualization"],
+        "models": list(dict.fromkeys(filter(None, named))),
+    }
+    lines = "".join(
+        f"{name}: {json.dumps(fact, ensure_ascii=False)}\n" for name, fact in facts.items()
+    )
+    return f"---\n{lines}---\n\n{course.introduction}\n"
 
 
 def one_file(course: Course, tell: Tell = silent) -> bytes:

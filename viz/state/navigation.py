@@ -320,7 +320,7 @@ def menu() -> None:
 def stations(file: str) -> None:
     """The pages of this one's place. Those of the walk are the blocks of its map; Explore stands alone."""
     pages = _beside(file)
-    if pages != PLACES["Walk"] and file != HOME:
+    if pages != PLACES["Walk"] and len(pages) > 1:
         links = "".join(html_link(page.file, page.station or page.title) for page in pages)
         st.html(f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>')
 

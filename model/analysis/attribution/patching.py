@@ -5,11 +5,11 @@ Sources: Vig et al. 2020, "Causal Mediation Analysis"; Meng et al. 2022, "Locati
 Associations in GPT". Axes: R rows of a batch, one patch each; H heads, T tokens, C d_model, V vocabulary.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -17,19 +17,10 @@ from torch import Tensor
 
 from model.analysis.attribution.stream_parts import check_model
 from model.analysis.cost.timing import Turn
-from model.analysis.heads.contributions import rows_at_once, texts_in_rows
 from model.analysis.stream.stream import contributions
-from model.nn.patches import (
-    Site,
-    SiteKind,
-    Through,
-    Where,
-    cache_hook,
-    one_after_another,
-    patch_hook,
-)
+from model.nn.patches import HookKind, HookPoint, Hooks, Where, cache_hooks, patch_hooks
 from model.nn.places import Head, Place, layer_label
-from model.nn.recorder import Recorder, recording
+from model.run.passes import forward, gradients, ids_of, layer_of, rows_at_once, rows_grow
 from model.run.protocols import check_id, check_same_length
 from model.system.border import at_border
 from model.system.remote import asked
@@ -42,8 +33,11 @@ if TYPE_CHECKING:
 
 
 What = Literal["head", "weights", "head_tokens", "stream", "feed_forward"]
+PathReads = Literal["query", "key", "value"]
+FeedForwards = Literal["fixed", "recomputed"]
 WHATS: tuple[What, ...] = get_args(What)
-SITES: Mapping[What, tuple[SiteKind, ...]] = {
+READS: tuple[PathReads, ...] = get_args(PathReads)
+HOOK_KINDS: Mapping[What, tuple[HookKind, ...]] = {
     "head": ("output",),
     "weights": ("query", "key"),
     "head_tokens": ("output",),
@@ -96,20 +90,21 @@ def patch_map(
     """
     check_runs(model, trace_a, trace_b, answer)
     named = place if place == "" else model.layer(place).place.name
-    *_, last = patch_maps(PatchedRuns(model, trace_a, trace_b, what, str(named)), answer)
+    *_, last = PatchedRuns(model, trace_a, trace_b, what, str(named)).shares(answer)
     return last
 
 
-def patch_maps(
-    runs: "PatchedRuns", answer: tuple[int, int], *, turn: Turn = nullcontext
-) -> Iterator[Wide]:
-    """The same map after each batch, NaN where it is still to come. Whoever stops asking stops the work.
-    turn: makes a context in which one batch runs."""
-    return runs.shares(answer, lambda batch: runs.run([(spot,) for spot in batch]), turn)
+class PathInto(NamedTuple):
+    """The one head that reads what is put in; the others as in `path_map`."""
+
+    receiver: Head
+    reads: Sequence[PathReads] = READS
+    feed_forwards: FeedForwards = "fixed"
 
 
 class PatchedRuns:
-    """Passes over the tokens of run A with parts of run B in their place."""
+    """Passes over the tokens of run A with parts of run B in their place; with a receiver, in their place for
+    that head alone (Wang et al. 2022, path patching)."""
 
     def __init__(
         self,
@@ -119,18 +114,30 @@ class PatchedRuns:
         what: What,
         place: str = "",
         *,
-        before: str = "",
-        kept: Mapping[Site, Tensor] | None = None,
+        path: PathInto | None = None,
+        kept: Mapping[HookPoint, Tensor] | None = None,
     ) -> None:
-        """before: the sub-layer before which parts are put in; "": all are. kept: what is put in, in the
-        place of what run B has there."""
+        """
+        Args:
+            what, place: as in `patch_map`.
+            path: what alone reads a part; None: all that comes after it.
+            kept: what is put in, in the place of what run B has there.
+
+        Raises ValueError where there is nothing to put in, and for another word of `feed_forwards`.
+        """
+        if path is not None and path.feed_forwards not in get_args(FeedForwards):
+            raise ValueError(
+                f"feed_forwards is {path.feed_forwards!r}; it must be one of "
+                f"{', '.join(get_args(FeedForwards))}."
+            )
         self.model, self.trace, self.other, self.what = model, trace_a, trace_b, what
+        self.path, before = path, "" if path is None else path.receiver[0]
         self.grid = spots_of(model, trace_a, what, place, before=before)
-        self.kept: dict[Site, Tensor] = dict(kept or {})
-        if kept is not None:
-            return
-        sites = {(kind, row[0].name) for row in self.grid for kind in SITES[what]}
-        self.theirs = self.passed(trace_b, cache_hook(self.kept, sites))  # what run B ends with
+        self._own: dict[HookPoint, Tensor] = {}  # of run A, for paths
+        self.kept: dict[HookPoint, Tensor] = dict(kept or {})
+        if kept is None:
+            points = self.points_of(self.all)
+            self.theirs = self.passed(trace_b, cache_hooks(self.kept, points))  # run B's end
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -141,47 +148,76 @@ class PatchedRuns:
         """Every single patch."""
         return [spot for row in self.grid for spot in row]
 
-    def cell(self, spot: Spot) -> tuple[int, int]:
-        """Where a patch stands in the map."""
-        return next((at, row.index(spot)) for at, row in enumerate(self.grid) if spot in row)
-
     def batches(self) -> Iterator[list[Spot]]:
         """All patches, those of one sub-layer after the other."""
         most = rows_at_once(
             self.trace, self.model.config.d_vocab * (self.model.module.output_matrix is None)
         )
-        for row in [self.all] if self.first_layer(self.all[:1]) is None else self.grid:
+        for row in self.grid if rows_grow(self.model) else [self.all]:
             yield from (list(row[start : start + most]) for start in range(0, len(row), most))
 
     def run(self, rows: Sequence[Sequence[Spot]]) -> Tensor:
         """(R, T, C): the last states where the model has an output matrix of its own, else its logits
         (R, T, V); each row with its patches."""
-        put = patch_hook(self.kept, [self.sites_of(row) for row in rows])
-        first = self.first_layer([spot for row in rows for spot in row])
-        if first is None:
-            return self.passed(self.trace, put, len(rows))
-        return self.passed(self.trace, one_after_another(in_rows(first, len(rows)), put))
+        put = patch_hooks(self.kept, [self.points_of(row) for row in rows])
+        return self.passed(self.trace, put, rows=len(rows))
 
-    def shares(
-        self,
-        answer: tuple[int, int],
-        patched: Callable[[list[Spot]], Tensor],
-        turn: Turn,
-    ) -> Iterator[Wide]:
-        """How far patches move the answer from A's to B's, after each batch; NaN where it is still to come.
+    def alone(self, batch: Sequence[Spot]) -> Tensor:
+        """(R, T, …): what the passes with each single patch end with."""
+        if self.path is None:
+            return self.run([(spot,) for spot in batch])
+        (place, head), reads, feed_forwards = self.path
+        held, rows = self._held(feed_forwards), len(batch)
+        first = min(layer_of(spot.name) for spot in batch) if rows_grow(self.model) else 0
+        later: dict[HookPoint, list[Where]] = {
+            point: [(None, None)] for point in held if layer_of(point[1]) >= first
+        }
+        read: dict[HookPoint, Tensor] = {}  # a row for each sender
+        self.passed(
+            self.trace,
+            patch_hooks(held, [later] * rows),
+            patch_hooks(self.kept, [self.points_of([spot]) for spot in batch]),
+            cache_hooks(read, [(kind, place) for kind in READS]),
+            rows=rows,
+        )
+        put: dict[HookPoint, list[Where]] = {(kind, place): [(head, None)] for kind in reads}
+        return self.passed(self.trace, patch_hooks(read, [put] * rows), rows=rows)
+
+    def _held(self, feed_forwards: FeedForwards) -> dict[HookPoint, Tensor]:
+        """What all heads, and feed-forwards that are fixed, give in run A."""
+        if self._own:
+            return self._own
+        points: set[HookPoint] = {("output", one.name) for one in self.trace.attention}
+        if feed_forwards == "fixed":
+            points |= {
+                ("hidden", Place(one.stack, layer, "feed_forward").name)
+                for one in self.trace.attention
+                for layer in range(one.layer + 1)
+            }
+        self.passed(self.trace, cache_hooks(self._own, points))
+        return self._own
+
+    def shares(self, answer: tuple[int, int], turn: Turn = nullcontext) -> Iterator[Wide]:
+        """How far each patch alone moves the answer from A's to B's, after each batch; NaN where it is still
+        to come. Whoever stops asking stops the work.
 
         Args:
             answer: (id of A's token, id of B's).
-            patched: what a batch of patches ends with, (R, T, …).
             turn: makes a context in which one batch runs.
         """
         shares = np.full(self.shape, np.nan)
+        cells = {
+            spot: (at, column)
+            for at, row in enumerate(self.grid)
+            for column, spot in enumerate(row)
+        }
         for batch in self.batches():
             with turn():
                 start, end = self.answers(answer)
-                moved = self.answer_of(patched(batch), answer)
-            cells = np.transpose([self.cell(spot) for spot in batch])
-            shares[tuple(cells)] = (moved - start) / (end - start)
+                moved = self.answer_of(self.alone(batch), answer)
+            shares[tuple(np.transpose([cells[spot] for spot in batch]))] = (moved - start) / (
+                end - start
+            )
             yield shares.copy()
 
     @cached_property
@@ -189,20 +225,16 @@ class PatchedRuns:
         """What run A ends with."""
         return self.run([()])
 
-    def passed(self, trace: Trace, through: Through, rows: int = 1) -> Tensor:
-        """What a pass ends with, (R, T, …), under the trace's own intervention.
-
-        Args:
-            trace: whose tokens are passed.
-            through: is handed what passes each site, and gives what goes on.
-            rows: how often the text stands in the batch.
-        """
-        recorder = Recorder(
-            trace.intervention, source=self.model.config.source, deferred=True, through=through
-        )
-        with recording(recorder), torch.inference_mode():
-            result: Tensor = self.model.module(*texts_in_rows(self.model, trace, rows))
-        return result
+    def passed(self, trace: Trace, *hooks: Hooks, rows: int = 1) -> Tensor:
+        """What a pass over a trace's tokens ends with, (R, T, …), under the trace's own intervention."""
+        return forward(
+            self.model,
+            ids_of(self.model, trace),
+            *hooks,
+            rows=rows,
+            intervention=trace.intervention,
+            deferred=True,
+        ).ended
 
     def answer_of(self, ended: Tensor, answer: tuple[int, int]) -> Wide:
         """(R,): how far the second token's logit lies above the first's at the last position."""
@@ -218,32 +250,13 @@ class PatchedRuns:
             )
         return start, end
 
-    def sites_of(self, spots: Sequence[Spot]) -> dict[Site, list[Where]]:
+    def points_of(self, spots: Iterable[Spot]) -> dict[HookPoint, list[Where]]:
         """Where some patches are put in."""
-        sites: dict[Site, list[Where]] = {}
+        points: dict[HookPoint, list[Where]] = {}
         for spot in spots:
-            for kind in SITES[self.what]:
-                sites.setdefault((kind, spot.name), []).append((spot.head, spot.token))
-        return sites
-
-    def first_layer(self, spots: Sequence[Spot]) -> str | None:
-        """The name of the first layer in which anything is put in; None where rows differ from the start.
-        Before that layer all rows of a decoder are alike, and are computed once."""
-        decodes = self.model.config.shape == "decoder" and self.model.module.rows_may_grow
-        if not decodes or not spots:
-            return None
-        return Place(
-            "decoder", min(Place.named(spot.name).layer or 0 for spot in spots), "self"
-        ).name
-
-
-def in_rows(first: str, rows: int) -> Through:
-    """One row becomes many before this layer."""
-
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-        return x.expand(rows, *x.shape[1:]) if (kind, name) == ("stream", first) else x
-
-    return through
+            for kind in HOOK_KINDS[self.what]:
+                points.setdefault((kind, spot.name), []).append((spot.head, spot.token))
+        return points
 
 
 @asked
@@ -330,28 +343,22 @@ def estimated_map(runs: PatchedRuns, answer: tuple[int, int]) -> Wide:
 def _effects(runs: PatchedRuns, answer: tuple[int, int]) -> dict[str, Wide]:
     """(H, T) by sub-layer, or (1, T) where heads play no part: difference times gradient, over the whole
     width."""
-    added: dict[str, Tensor] = {}
-    apart = _of_weights(runs) if runs.what == "weights" else {}
-    sites = [("output", name) for name in apart] or [*runs.kept]
-
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-        if (kind, name) not in sites:
-            return x
-        with torch.no_grad():
-            theirs = apart[name].to(x) if name in apart else runs.kept[kind, name].clone() - x
-        apart[name], added[name] = theirs, torch.zeros_like(x, requires_grad=True)
-        return x + added[name]
-
     model, trace = runs.model, runs.trace
-    recorder = Recorder(
-        trace.intervention, source=model.config.source, deferred=True, through=through
+    apart = _of_weights(runs) if runs.what == "weights" else {}
+    points: list[HookPoint] = [("output", name) for name in apart] or [*runs.kept]
+    passing = gradients(
+        model,
+        ids_of(model, trace),
+        points,
+        lambda ended: answer_in(model, ended, answer)[0],
+        intervention=trace.intervention,
+        deferred=True,
     )
-    with torch.inference_mode(False), torch.enable_grad(), recording(recorder):
-        ended = model.module(*texts_in_rows(model, trace, 1))
-        gradients = torch.autograd.grad(answer_in(model, ended, answer)[0], list(added.values()))
     return {
-        name: _by_head_and_token(apart[name] * gradient)
-        for name, gradient in zip(added, gradients, strict=True)
+        name: _by_head_and_token(
+            (apart[name].to(x) if name in apart else runs.kept[kind, name].clone() - x) * gradient
+        )
+        for (kind, name), (x, gradient) in passing.items()
     }
 
 
@@ -399,13 +406,6 @@ def agreement(exact: Wide, estimate: Wide) -> Agreement:
     )
 
 
-# Patches along one path: what a later head would do if it alone read an earlier head of another run.
-# Source: Wang et al. 2022, "Interpretability in the Wild", path patching.
-
-PathReads = Literal["query", "key", "value"]
-READS: tuple[PathReads, ...] = get_args(PathReads)
-
-
 @asked
 def path_map(
     model: "Model",
@@ -415,114 +415,29 @@ def path_map(
     reads: Sequence[PathReads] = READS,
     *,
     answer: tuple[int, int],
+    feed_forwards: FeedForwards = "fixed",
 ) -> Wide:
     """(sub-layer, head): how far each earlier head, as it is in run B, moves the answer through one later
     head alone. 0 and 1 as in `patch_map`.
 
-    Of each sender two passes. In the first its output is run B's, and all other heads and feed-forwards are
-    held as in run A, so that what the receiver reads changes by the direct way only. The second is run A
-    with the receiver's queries, keys or values of the first.
+    Of each sender two passes. In the first its output is run B's, and all other heads are held as in run A,
+    so that what the receiver reads changes without the help of another head. The second is run A with the
+    receiver's queries, keys or values of the first.
 
     Args:
         receiver: (sub-layer, number) of the later head.
         reads: which of its vectors are those of the first pass.
         answer: (id of A's token, id of B's).
+        feed_forwards: in the first pass. "fixed": they are held as in run A too, so that the sender is read
+            by the direct way only. "recomputed": they read the sender, and the receiver reads what they make
+            of it, as in the paper.
 
     Raises ValueError as `patch_map` does, and where no head comes before the receiver.
     """
     check_runs(model, trace_a, trace_b, answer)
-    runs = PatchedRuns(model, trace_a, trace_b, "head", before=receiver[0])
-    *_, last = path_maps(runs, receiver, reads, answer=answer)
+    path = PathInto(receiver, reads, feed_forwards)
+    *_, last = PatchedRuns(model, trace_a, trace_b, "head", path=path).shares(answer)
     return last
-
-
-def path_maps(
-    runs: PatchedRuns,
-    receiver: Head,
-    reads: Sequence[PathReads] = READS,
-    *,
-    answer: tuple[int, int],
-    turn: Turn = nullcontext,
-) -> Iterator[Wide]:
-    """The same map after each batch, as `patch_maps` gives it.
-
-    Args:
-        runs: of heads before the receiver.
-        receiver, reads, answer: as in `path_map`.
-        turn: makes a context in which one batch runs.
-    """
-    with turn():
-        patched = along_path(runs, receiver, reads)
-    yield from runs.shares(answer, patched, turn)
-
-
-def along_path(
-    runs: PatchedRuns, receiver: Head, reads: Sequence[PathReads] = READS
-) -> Callable[[list[Spot]], Tensor]:
-    """What gives the end of the second passes of a batch of senders."""
-    held = _held(runs)
-
-    def patched(batch: list[Spot]) -> Tensor:
-        read = _read(runs, batch, held, receiver[0])
-        return _with(runs, len(batch), read, receiver, reads)
-
-    return patched
-
-
-def _held(runs: PatchedRuns) -> dict[Site, Tensor]:
-    """What every head and every feed-forward of run A gives."""
-    held: dict[Site, Tensor] = {}
-
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-        if kind in ("output", "hidden"):
-            held[kind, name] = x
-        return x
-
-    runs.passed(runs.trace, through)
-    return held
-
-
-def _read(
-    runs: PatchedRuns, batch: Sequence[Spot], held: dict[Site, Tensor], receiver: str
-) -> dict[Site, Tensor]:
-    """The queries, keys and values of the receiver's sub-layer, a row for each sender."""
-    rows, read = len(batch), dict[Site, Tensor]()
-    first = runs.first_layer(batch)
-    everything: dict[Site, list[Where]] = {
-        site: [(None, None)] for site in held if first is None or not _before(site[1], first)
-    }
-    through = one_after_another(
-        patch_hook(held, [everything] * rows),
-        patch_hook(runs.kept, [runs.sites_of([spot]) for spot in batch]),
-        cache_hook(read, [(kind, receiver) for kind in READS]),
-    )
-    if first is None:
-        runs.passed(runs.trace, through, rows)
-    else:
-        runs.passed(runs.trace, one_after_another(in_rows(first, rows), through))
-    return read
-
-
-def _before(name: str, first: str) -> bool:
-    """Whether a sub-layer of a decoder is of an earlier layer."""
-    layer, other = (Place.named(one).layer or 0 for one in (name, first))
-    return layer < other
-
-
-def _with(
-    runs: PatchedRuns,
-    rows: int,
-    read: dict[Site, Tensor],
-    receiver: Head,
-    reads: Sequence[PathReads],
-) -> Tensor:
-    """What run A ends with where one head has these queries, keys or values."""
-    place, head = receiver
-    put = patch_hook(read, [{(kind, place): [(head, None)] for kind in reads}] * rows)
-    first = runs.first_layer([Spot(place, head)])
-    if first is None:
-        return runs.passed(runs.trace, put, rows)
-    return runs.passed(runs.trace, one_after_another(in_rows(first, rows), put))
 
 
 PatchMapKind = What | Literal["path"]
@@ -555,7 +470,7 @@ def growing_map(
     reads: tuple[PathReads, ...] = READS,
     turn: Turn,
 ) -> Iterator[PatchMap]:
-    """Of "path" the map of `path_maps` into a receiver; else that of `patch_maps`, after its estimate.
+    """A map after each batch: of "path" that of `path_map`; else that of `patch_map`, after its estimate.
 
     Args:
         answer: (id of A's token, id of B's).
@@ -567,19 +482,14 @@ def growing_map(
     Raises ValueError as `check_runs`, and where both runs answer alike.
     """
     check_runs(model, trace_a, trace_b, answer)
-    if kind == "path":
-        with turn():
-            into = receiver or (place, 0)
-            patched = PatchedRuns(model, trace_a, trace_b, "head", before=into[0])
-            answers = patched.answers(answer)
-        for shares in path_maps(patched, into, reads, answer=answer, turn=turn):
-            yield PatchMap(shares, None, answers, len(patched.all))
-        return
     with turn():
-        patched = PatchedRuns(model, trace_a, trace_b, kind, place)
-        answers = patched.answers(answer)
-        estimate = estimated_map(patched, answer)
-    found = PatchMap(np.full(patched.shape, np.nan), estimate, answers, len(patched.all))
-    yield found
-    for shares in patch_maps(patched, answer, turn=turn):
+        path = PathInto(receiver or (place, 0), reads) if kind == "path" else None
+        what: What = "head" if kind == "path" else kind
+        runs = PatchedRuns(model, trace_a, trace_b, what, place, path=path)
+        answers = runs.answers(answer)
+        estimate = None if path else estimated_map(runs, answer)
+    found = PatchMap(np.full(runs.shape, np.nan), estimate, answers, len(runs.all))
+    if estimate is not None:
+        yield found
+    for shares in runs.shares(answer, turn):
         yield replace(found, shares=shares)

@@ -7,9 +7,10 @@ Sources: Li et al. 2016, "Understanding Neural Networks through Representation E
 "Interpreting Language Models with Contrastive Explanations", of the difference of two logits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,9 @@ from torch import Tensor
 from model.analysis.attribution.head_matrices import divided, table_factor
 from model.analysis.attribution.patching import Turn
 from model.analysis.attribution.stream_parts import check_model
-from model.analysis.heads.contributions import rows_at_once, texts_in_rows
 from model.analysis.stream.stream import embedding_norm
-from model.nn.patches import SiteKind, Through
-from model.nn.recorder import Recorder, recording
+from model.nn.patches import Hooks
+from model.run.passes import forward, gradients, ids_of, rows_at_once
 from model.run.protocols import check_id
 from model.system.remote import asked
 from model.trace.arrays import Wide
@@ -93,18 +93,18 @@ def relevances(
     empty = np.full(length, np.nan)
     with turn():
         logit, baseline = runs.logits(torch.stack([runs.own, runs.without]))
-        by_attention = runs.by_attention()
+        by_attention = weights_times_gradients(
+            weight_gradients(model, trace, token, against), trace
+        )
     found = Relevance(empty, empty, by_attention, logit, baseline, 0, length + steps)
     yield found
     most = rows_at_once(trace, model.config.d_vocab * (model.module.output_matrix is None))
     left_out = empty.copy()
     for start in range(0, length, most):
-        these = slice(start, min(start + most, length))
-        rows = runs.own.repeat(these.stop - start, 1, 1)
-        for row, token_left_out in zip(rows, range(start, these.stop), strict=True):
-            row[token_left_out] = runs.without[token_left_out]
+        these = range(start, min(start + most, length))
+        rows = left_out_states(runs.own, runs.without, [[one] for one in these])
         with turn():
-            left_out[these] = logit - np.array(runs.logits(rows))
+            left_out[start : these.stop] = logit - np.array(runs.logits(rows))
         found = replace(found, left_out=left_out.copy(), done=these.stop)
         yield found
     total = torch.zeros_like(runs.own)
@@ -125,80 +125,104 @@ class _Runs:
 
     def __init__(self, model: "Model", trace: Trace, token: int, against: int | None) -> None:
         self.model, self.trace = model, trace
-        self.token, self.against = token, against
-        stack = trace.source
-        self.first = next(one.name for one in trace.attention if one.stack == stack)
-        self.own = torch.tensor(trace.residual[stack][0])  # (T, C)
-        self.without = torch.tensor(states_without_tokens(model, trace), dtype=torch.float32)
+        self.lead = partial(lead_of, model, token=token, against=against)
+        self.own, self.without = states_and_without(model, trace)
 
     def logits(self, states: Tensor) -> list[float]:
         """(R,): of each row of states (R, T, C)."""
-        with torch.inference_mode():
-            found: list[float] = self._logits(len(states), self._starting(states)).tolist()
+        ended = forward(
+            self.model,
+            ids_of(self.model, self.trace),
+            starting_hooks(self.trace, states),
+            rows=len(states),
+            intervention=self.trace.intervention,
+            deferred=True,
+        ).ended
+        found: list[float] = self.lead(ended).tolist()
         return found
 
     def gradients(self, shares: Tensor) -> Tensor:
         """(T, C): the gradients at these shares of the way from nothing to the text, added up."""
-        with torch.inference_mode(False), torch.enable_grad():
-            way = shares[:, None, None] * (self.own - self.without)
-            states = (self.without + way).requires_grad_()
-            summed = self._logits(len(shares), self._starting(states)).sum()
-            (gradient,) = torch.autograd.grad(summed, states)
+        states = self.without + shares[:, None, None] * (self.own - self.without)
+        starting = starting_hooks(self.trace, states)
+        passing = gradients(
+            self.model,
+            ids_of(self.model, self.trace),
+            [*starting],
+            lambda ended: self.lead(ended).sum(),
+            starting,
+            rows=len(states),
+            intervention=self.trace.intervention,
+            deferred=True,
+        )
+        ((_, gradient),) = passing.values()
         return gradient.sum(0)
 
-    def by_attention(self) -> Wide:
-        """(T,): over all sub-layers that read the text, heads and queries, the weight on a token times the
-        gradient for that weight, which is the gradient for the head's output · the token's value."""
-        added: dict[str, Tensor] = {}
-        with torch.inference_mode(False), torch.enable_grad():
-            logit = self._logits(1, adding_zeros(added))[0]
-            gradients = torch.autograd.grad(logit, list(added.values()))
-        found = np.zeros(len(self.trace.tokens))
-        for name, gradient in zip(added, gradients, strict=True):
-            attention = self.trace.find(name)
-            if self.trace.keys_of(attention) != self.trace.tokens:
-                continue
-            by_head = doubled(gradient[0]).cpu().numpy()  # (H, T, D)
-            for head in range(attention.heads):
-                for_weights = by_head[head] @ attention.value[head].T.astype(np.float64)
-                kept = head not in attention.ablated
-                found += kept * (attention.dropped(head) * for_weights).sum(0)
-        return found
 
-    def _starting(self, states: Tensor) -> Through:
-        def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-            return states.to(x) if (kind, name) == ("stream", self.first) else x
+def lead_of(model: "Model", ended: Tensor, token: int, against: int | None = None) -> Tensor:
+    """(R,): a token's logit at the last position, or its difference to another's.
 
-        return through
+    Args:
+        ended: what a pass ends with, (R, T, …).
+        token, against: their ids; None: there is no other.
+    """
+    last, matrix = ended[:, -1], model.module.output_matrix
 
-    def _logits(self, rows: int, through: Through) -> Tensor:
-        """(R,): the token's logit at the last position, or its difference to the other's."""
-        model, trace = self.model, self.trace
-        recorder = Recorder(
-            trace.intervention, source=model.config.source, deferred=True, through=through
-        )
-        with recording(recorder):
-            ended = model.module(*texts_in_rows(model, trace, rows))
-        last, matrix = ended[:, -1], model.module.output_matrix
+    def logit(one: int) -> Tensor:
+        return doubled(last[:, one] if matrix is None else last @ matrix[one])
 
-        def logit(token: int) -> Tensor:
-            return doubled(last[:, token] if matrix is None else last @ matrix[token])
-
-        lead = logit(self.token)
-        return lead if self.against is None else lead - logit(self.against)
+    return logit(token) if against is None else logit(token) - logit(against)
 
 
-def adding_zeros(added: dict[str, Tensor]) -> Through:
-    """Adds zeros to what the heads give, (R, H, T, D), kept in `added` by sub-layer: a logit's gradients for
-    them are those for the heads' outputs."""
+def starting_hooks(trace: Trace, states: Tensor) -> Hooks:
+    """Puts states (R, T, C) in the place of those before the first layer of the stack that reads the text."""
+    first = next(one.name for one in trace.attention if one.stack == trace.source)
+    return {("stream", first): lambda x: states.to(x)}
 
-    def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-        if kind != "output":
-            return x
-        added[name] = torch.zeros_like(x, requires_grad=True)
-        return x + added[name]
 
-    return through
+def weight_gradients(
+    model: "Model", trace: Trace, token: int, against: int | None = None
+) -> dict[str, Wide]:
+    """(H, Q, K) by sub-layer: the gradient of a logit at the last position, or of the difference of two, for
+    each weight, which is the gradient for the head's output · the value."""
+    passing = gradients(
+        model,
+        ids_of(model, trace),
+        [("output", one.name) for one in trace.attention],
+        lambda ended: lead_of(model, ended, token, against)[0],
+        intervention=trace.intervention,
+        deferred=True,
+    )
+    return {
+        name: doubled(gradient[0]).cpu().numpy()
+        @ trace.find(name).value.swapaxes(-1, -2).astype(np.float64)
+        for (_, name), (_, gradient) in passing.items()
+    }
+
+
+def weights_times_gradients(gradients_of: Mapping[str, Wide], trace: Trace) -> Wide:
+    """(T,): over all sub-layers that read the text, heads and queries, the weight on a token times its
+    gradient, added up."""
+    found = np.zeros(len(trace.tokens))
+    for attention in trace.attention:
+        if trace.keys_of(attention) == trace.tokens:
+            for head in {*range(attention.heads)} - {*attention.ablated}:
+                found += (attention.dropped(head) * gradients_of[attention.name][head]).sum(0)
+    return found
+
+
+def states_and_without(model: "Model", trace: Trace) -> tuple[Tensor, Tensor]:
+    """(T, C) each: the states before the first layer, and those as if each token were left out."""
+    own = torch.tensor(trace.residual[trace.source][0])
+    return own, torch.tensor(states_without_tokens(model, trace), dtype=own.dtype)
+
+
+def left_out_states(own: Tensor, without: Tensor, sets: Sequence[Sequence[int]]) -> Tensor:
+    """(R, T, C): the states before the first layer, one set of tokens left out in each row."""
+    rows = own.repeat(len(sets), 1, 1)
+    for row, tokens in zip(rows, sets, strict=True):
+        row[list(tokens)] = without[list(tokens)]
+    return rows
 
 
 def states_without_tokens(model: "Model", trace: Trace) -> Wide:

@@ -4,7 +4,7 @@ each head is needed for: the pass without it.
 Axes: token, C width of the model.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -22,8 +22,9 @@ from model.analysis.stream.stream import (
     lengths,
     weight_and_bias,
 )
+from model.nn.patches import ablation_hooks
 from model.nn.places import Head, Place
-from model.nn.recorder import Recorder, recording
+from model.run.passes import forward, ids_of, rows_at_once
 from model.system.remote import asked
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.collect import doubled
@@ -238,9 +239,6 @@ def merged(model: "Model", trace: Trace, name: str, tokens: slice = slice(None))
 # Axes: R rows of a batch, one ablated head each; T tokens, C width, V vocabulary.
 
 Measure = Literal["probability", "logit", "divergence", "loss", "moved"]
-MOST_ROWS = 24  # of a batch, so that progress shows often
-MOST_TOKENS = 1024  # of a batch: other visitors wait for its end
-MOST_LOGITS = 2**24  # of a batch: 64 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,8 +288,14 @@ def ablate_each(
         turn: makes a context in which one batch runs.
     """
     heads = heads_of(trace.attention)
+
+    def without(rows: Sequence[Collection[Head]]) -> Tensor:
+        hooks, given = ablation_hooks(rows), trace.intervention
+        texts = ids_of(model, trace)
+        return forward(model, texts, hooks, rows=len(rows), intervention=given).ended
+
     with turn(), torch.inference_mode():
-        unchanged = _without(model, trace, ())
+        unchanged = without([()])
         before = {
             name: values[0]
             for name, values in _measures(trace, unchanged, unchanged, watched).items()
@@ -301,7 +305,8 @@ def ablate_each(
     for start in range(0, len(heads), rows):
         batch = heads[start : start + rows]
         with turn(), torch.inference_mode():
-            found.append(_measures(trace, _without(model, trace, batch), unchanged, watched))
+            rows_without = without([[head] for head in batch])
+            found.append(_measures(trace, rows_without, unchanged, watched))
         yield Ablations(
             heads=heads[: start + len(batch)],
             total=len(heads),
@@ -309,24 +314,6 @@ def ablate_each(
             measures={name: np.concatenate([one[name] for one in found]) for name in before},
             unchanged=before,
         )
-
-
-def _without(model: "Model", trace: Trace, ablated: Sequence[Head]) -> Tensor:
-    """(R, T, V) logits, or (R, T, C) states of an encoder: a row for each ablated head; one unchanged
-    row for none."""
-    rows = max(len(ablated), 1)
-    kept = {one.name: torch.ones(rows, one.heads, device=model.device) for one in trace.attention}
-    for row, (name, head) in enumerate(ablated):
-        kept[name][row, head] = 0.0
-    with recording(Recorder(trace.intervention, source=model.config.source, kept_heads=kept)):
-        result: Tensor = model.module(*texts_in_rows(model, trace, rows))
-    return result
-
-
-def texts_in_rows(model: "Model", trace: Trace, rows: int) -> list[Tensor]:
-    """The ids of each text of a trace, the same in every row, (R, T)."""
-    texts = filter(None, (trace.tokens, trace.target_tokens))
-    return [model.ids(text).expand(rows, -1) for text in texts]
 
 
 def _measures(
@@ -351,14 +338,3 @@ def _measures(
         logits = result[:, : len(following)].transpose(1, 2)  # (R, V, T)
         measures["loss"] = doubled(F.cross_entropy(logits.float(), ids, reduction="none")).mean(-1)
     return {name: values.cpu().numpy() for name, values in measures.items()}
-
-
-def rows_at_once(trace: Trace, logits: int) -> int:
-    """How many passes over a trace's tokens run in one batch, so that its arrays stay small. logits: those
-    that each token leaves."""
-    return rows_of_length(max(len(trace.tokens), len(trace.target_tokens)), logits)
-
-
-def rows_of_length(length: int, logits: int) -> int:
-    """The same for texts of so many tokens."""
-    return max(min(MOST_ROWS, MOST_TOKENS // length, MOST_LOGITS // max(length * logits, 1)), 1)

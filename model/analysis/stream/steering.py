@@ -13,12 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.analysis.heads.contributions import texts_in_rows
 from model.analysis.stream.stream import sub_layers
-from model.nn.patches import SiteKind, Through
 from model.nn.places import Place
-from model.nn.recorder import Recorder, recording
-from model.system.border import at_border, check_fields
+from model.nn.steering import Steering
+from model.run.passes import forward, ids_of
 from model.system.remote import asked
 from model.trace.arrays import Array, Wide, read_only
 from model.trace.records import Token
@@ -45,44 +43,6 @@ class Steered:
     def probabilities(self) -> Wide:
         """(M, V), in double precision."""
         return torch.tensor(self.logits, dtype=torch.float64).softmax(-1).numpy()
-
-
-@dataclass(frozen=True, eq=False)
-class Steering:
-    """A multiple of a direction, added to the stream that a layer reads, at every token.
-
-    `trace_all` and `measure` take it where they take an intervention.
-
-    >>> from model.analysis.stream.steering import Steering
-    >>> from model.many import trace_all
-    >>> toward = trace.residual["decoder"][2][1]  # (C,): what the stream holds at a token
-    >>> steering = Steering(toward, "decoder.1.self", multiple=2.0)
-    >>> steering, callable(steering.through(model.device))
-    (<Steering before decoder.1.self: 2 × 256 numbers>, True)
-    >>> (steered,) = trace_all(model, [trace.text], intervention=steering)
-    >>> bool((steered.logits != trace.logits).any())
-    True
-    """
-
-    toward: Array  # (C,), as `direction` gives it
-    place: str | int  # the layer's first attention sub-layer, or the number of the layer
-    multiple: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def __repr__(self) -> str:
-        return f"<Steering before {self.place}: {self.multiple:g} × {len(self.toward)} numbers>"
-
-    @at_border
-    def through(self, device: torch.device) -> Through:
-        """What adds it while a pass runs."""
-        added = torch.tensor(np.asarray(self.toward), device=device) * self.multiple
-
-        def through(kind: SiteKind, name: str, x: Tensor) -> Tensor:
-            return x + added.to(x.dtype) if (kind, name) == ("stream", self.place) else x
-
-        return through
 
 
 def direction(toward: Trace, away: Trace, place: str) -> Array:
@@ -119,7 +79,7 @@ def steered(
     if trace.prediction is None:
         raise ValueError(f"{model.name} predicts no next token, so nothing can be steered.")
     _state_before(trace, place)
-    texts = texts_in_rows(model, trace, 1)
+    texts = ids_of(model, trace)
     rows = [_passed(model, trace, texts, toward, place, multiple) for multiple in multiples]
     following = [token.id for token in trace.tokens_of("decoder")[1:]]
     loss = [
@@ -147,7 +107,7 @@ def continuation(
     if model.config.shape != "decoder":
         raise ValueError(f"{model.name} is no decoder: it does not continue a text.")
     written: list[int] = []
-    (text,) = texts_in_rows(model, trace, 1)
+    (text,) = ids_of(model, trace)
     for _ in range(min(tokens, model.config.n_ctx - len(trace.tokens))):
         following = torch.tensor([written], dtype=text.dtype, device=text.device)
         ids = torch.cat([text, following], dim=1)
@@ -164,10 +124,8 @@ def _passed(
     multiple: float,
 ) -> Tensor:
     """(T, V): the logits of one pass over texts (1, T), with the interventions of a trace."""
-    adding = Steering(toward, place, multiple).through(model.device)
-    recorder = Recorder(trace.intervention, source=model.config.source, through=adding)
-    with recording(recorder), torch.inference_mode():
-        logits: Tensor = model.module(*texts)
+    adding = Steering(toward, place, multiple).hooks(model.device)
+    logits = forward(model, texts, adding, intervention=trace.intervention).ended
     return logits.reshape(-1, logits.shape[-1]).float().cpu()
 
 

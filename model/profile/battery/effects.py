@@ -15,12 +15,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from model.analysis.attribution.patching import in_rows
-from model.analysis.heads.contributions import rows_of_length
 from model.nn.config import Stack
-from model.nn.patches import unchanged
+from model.nn.patches import ablation_hooks
 from model.nn.places import Head, Place
-from model.nn.recorder import Recorder, recording
 from model.profile.battery.kinds import UNASKED, Change, EffectMeasure, HeadEffect
 from model.profile.battery.prompts import (
     WANTED,
@@ -31,6 +28,7 @@ from model.profile.battery.prompts import (
     sentence_prompts,
 )
 from model.profile.window import Profiled, direct_effects
+from model.run.passes import forward, rows_of_length
 from model.system.memory import enough_memory
 from model.system.words import Words
 from model.trace.arrays import Array, Wide
@@ -194,39 +192,22 @@ def passes_without(
     model: "Model", prompt: LabelPrompt, heads: Sequence[Head]
 ) -> Mapping[Stack | EffectMeasure, Tensor]:
     """(K, T, …): what the passes over a prompt end with, each without one head; one pass and nothing left out
-    for no heads. "logit": the logits, of a model that has them; by stack its last vectors. Before the first
-    layer of these heads all rows of a decoder are alike, and are computed once. Raises OutOfMemoryError."""
-    config, rows = model.config, max(1, len(heads))
-    kept = {
-        name: torch.ones(rows, model.layer(name).heads, device=model.device)
-        for name in dict.fromkeys(layer for layer, _ in heads)
-    }
-    for row, (layer, head) in enumerate(heads):
-        kept[layer][row, head] = 0.0
-    grows = bool(heads) and config.shape == "decoder" and model.module.rows_may_grow
-    two = config.shape == "encoder-decoder"
-    recorder = Recorder(
-        level="attention" if two else "nothing",
-        source=config.source,
-        kept_heads=kept,
-        through=in_rows(_first_layer(heads), rows) if grows else unchanged,
-    )
-    fed = [model.ids(one).expand(1 if grows else rows, -1) for one in _texts(prompt) if one]
-    with (
-        enough_memory(say("texts_once", rows=rows, model=model.name)),
-        recording(recorder),
-        torch.inference_mode(),
-    ):
-        ended = model.module(*fed)
+    for no heads. "logit": the logits, of a model that has them; by stack its last vectors. Raises
+    OutOfMemoryError."""
+    two = model.config.shape == "encoder-decoder"
+    rows = [[head] for head in heads] or [[]]
+    with enough_memory(say("texts_once", rows=len(rows), model=model.name)):
+        ended, recorder = forward(
+            model,
+            [model.ids(one) for one in _texts(prompt) if one],
+            ablation_hooks(rows),
+            rows=len(rows),
+            level="attention" if two else "nothing",
+        )
     found: dict[Stack | EffectMeasure, Tensor] = {"logit": ended}
     for stack in model.stacks():
         found[stack] = recorder.streams[stack][-1] if two else ended
     return found
-
-
-def _first_layer(heads: Sequence[Head]) -> str:
-    first = min(Place.named(layer).layer or 0 for layer, _ in heads)
-    return Place("decoder", first, "self").name
 
 
 def _read(model: "Model", layer: str, ended: Mapping[Stack | EffectMeasure, Tensor]) -> Tensor:

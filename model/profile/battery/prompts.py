@@ -1,6 +1,6 @@
 """A prompt: what the model reads, and the cells of the weights whose mean is asked for."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from model.nn.config import Stack
-from model.profile.token_classes import SPACE
+from model.profile.prompt_library import (
+    PromptWords,
+    WrittenSentence,
+    agreeing_sentences,
+    drawn_words,
+    known_tokens,
+    mark,
+    moving_sentences,
+    places_of,
+    words_of,
+)
 from model.system.words import Words
 from model.trace.arrays import BoolArray
 from model.trace.records import Attention, Token
@@ -116,70 +126,6 @@ def decoder_prompt(model: "Model", tokens: tuple[Token, ...]) -> PromptLine | No
     )
 
 
-LOOKED_AT = 1024  # tokens of a vocabulary, drawn by chance
-ENOUGH = 64  # words to draw lines from
-_SEED = 20220208
-
-
-@dataclass(frozen=True)
-class PromptWords:
-    """What lines are made of."""
-
-    words: tuple[Token, ...]  # different ones, in an order by chance
-    before: tuple[Token, ...]  # special tokens at the beginning of each text
-    after: tuple[Token, ...]  # and at its end
-
-
-def words_of(model: "Model") -> PromptWords:
-    """Whole words after a space where the vocabulary has enough of them, else words, else any tokens: the
-    rarer kinds have hardly been trained."""
-    size = min(model.tokenizer.size, model.config.d_vocab)
-    drawn = np.random.default_rng(_SEED).permutation(size)[:LOOKED_AT]
-    ends = {model.tokenizer.start, model.tokenizer.end}
-    every = [one for one in model.tokenizer.named(drawn.tolist()) if one.id not in ends]
-    plain = [one for one in every if not one.special]
-    named = [one for one in plain if _letters(one).isalpha()]
-    spaced = [one for one in named if one.text[:1] in (" ", SPACE)]
-    kinds = (spaced, named, plain)
-    chosen = next((kind for kind in kinds if len(kind) >= ENOUGH), max(kinds, key=len))
-    return PromptWords(tuple(chosen), *_frame(model, chosen))
-
-
-def _frame(model: "Model", words: list[Token]) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-    """The special tokens before and after a text that this tokenizer reads."""
-    for word in words:
-        try:
-            tokens = model.tokens(model.tokenizer.decode([word.id]))
-        except ValueError:
-            continue
-        typed = [place for place, token in enumerate(tokens) if not token.special]
-        if typed:
-            return tokens[: typed[0]], tokens[typed[-1] + 1 :]
-    return (), ()
-
-
-def mark(model: "Model", letters: str) -> Token | None:
-    """A punctuation mark as one token, as it stands in a text; None where this tokenizer has none."""
-    for text in (f"one {letters} two", letters):
-        try:
-            found = [one for one in model.tokens(text) if _letters(one) == letters]
-        except ValueError:
-            continue
-        if found:
-            return found[0]
-    return None
-
-
-def _letters(token: Token) -> str:
-    return token.text.replace(SPACE, " ").strip()
-
-
-def places_of(tokens: tuple[Token, ...], word: str) -> list[int]:
-    """Where a word stands as one whole token."""
-    same: Callable[[Token], bool] = lambda one: _letters(one).lower() == word.lower()  # noqa: E731
-    return [place for place, token in enumerate(tokens) if not token.special and same(token)]
-
-
 LONGEST, SHORTEST = 14, 4  # words that are said twice
 NESTED = 19  # words and brackets, at the most
 OF_REPEATS = ("previous", "self", "next", "first", "duplicate", "induction")
@@ -209,12 +155,6 @@ def _following(
     return WantedAnswers(labels, asked, mine, theirs)
 
 
-def _drawn(words: PromptWords, number: int, count: int) -> tuple[Token, ...]:
-    """So many words, different ones where there are enough; others for each number."""
-    random, size = np.random.default_rng(number), len(words.words)
-    return tuple(words.words[one] for one in random.choice(size, count, replace=count > size))
-
-
 def _refused(model: "Model", labels: tuple[str, ...], reason: str) -> Prompts:
     return Prompts((), {(stack, label): reason for stack in model.stacks() for label in labels})
 
@@ -232,8 +172,8 @@ def _repeats(model: "Model", words: PromptWords, room: int, count: int) -> Promp
     made = []
     for number in range(count):
         period = max(SHORTEST, longest - number % PROMPTS)
-        drawn = _drawn(words, number, 2 * period)
-        other = _drawn(words, number + PROMPTS, 2 * period)[:period] * 2  # as long
+        drawn = drawn_words(words, number, 2 * period)
+        other = drawn_words(words, number + PROMPTS, 2 * period)[:period] * 2  # as long
         for middle in (drawn[:period] * 2, drawn):
             lines = [_halves(frame, middle, other) for frame in frames]
             cross = () if len(lines) == 1 else _on_first(lines[1].tokens, lines[0].tokens, 0)
@@ -296,7 +236,7 @@ def _delimiters(model: "Model", words: PromptWords, room: int, count: int) -> Pr
     if (stop is None and not words.after) or room < 2 * SHORTEST:
         return _refused(model, ("delimiter",), say("texts_full_stop"))
     length, start, made = min(2 * LONGEST, room), len(words.before), []
-    drawn = [_drawn(words, number, length + len(words.after)) for number in range(count + 1)]
+    drawn = [drawn_words(words, number, length + len(words.after)) for number in range(count + 1)]
     places = [
         range(2 + number % 3, length if stop else 0, 4) for number in range(count + 1)
     ]  # of stops
@@ -343,7 +283,7 @@ def _brackets(model: "Model", words: PromptWords, room: int, count: int) -> Prom
         marks = (opening, opening, closing, closing)
         middle: list[Token] = []
         places: list[int] = []
-        fill = iter(_drawn(words, number, int(gaps.sum())))
+        fill = iter(drawn_words(words, number, int(gaps.sum())))
         for gap, one in zip(gaps, (*marks, None), strict=True):
             middle += [next(fill) for _ in range(gap)]
             if one is not None:
@@ -374,76 +314,20 @@ def _not_written(model: "Model", label: str) -> dict[tuple[Stack, str], str]:
 
 
 TRIED = 120  # sentences, until there are enough
-NOUNS = tuple(
-    (one, f"{one}s")
-    for one in (
-        *("key", "boy", "tree", "king", "book", "girl", "dog", "car", "house", "friend"),
-        *("bird", "door", "flower", "cat", "ship"),
-    )
-)
-# Neither the distance of verb and subject nor the place of the subject may give the answer away.
-AGREEING = (
-    "The {subject} near the {other} {verb} old.",
-    "We saw that the {subject} behind the little {other} {verb} old.",
-    "In the end the {subject} on the side of the old {other} {verb} here.",
-)
-NAMES = (
-    *(("Mary", "John"), ("Tom", "Anna"), ("Sarah", "James"), ("Alice", "Peter")),
-    *(("Jane", "George"), ("Paul", "Kate"), ("Rose", "David"), ("Henry", "Laura")),
-)
-MOVING = (
-    "When {one} and {two} went to the house, {giver} gave a book to",
-    "Then {one} and {two} were in the garden, and {giver} gave the ball to",
-    "One day {one} and {two} came home. There {giver} gave the old key to",
-)
-
-
-class _Sentence(NamedTuple):
-    """words: those that must be whole tokens, the last of them the query's. wrong: the same with a verb that
-    does not agree; "": the second of the words is the wrong answer after the last."""
-
-    text: str
-    words: tuple[str, ...]
-    wrong: str = ""
 
 
 def sentence_prompts(model: "Model", count: int = PROMPTS) -> Prompts:
     """Those of agreement and of names, so many of each."""
-    made = _made(model, "agreement", _agreeing(), count)
-    return made + (
-        _made(model, "names", _moving(), count) if model.config.shape == "decoder" else Prompts()
-    )
+    prompts = _made(model, "agreement", agreeing_sentences(TRIED, past=True), count)
+    if model.config.shape == "decoder":
+        prompts += _made(model, "names", moving_sentences(TRIED), count)
+    return prompts
 
 
-def _agreeing() -> Iterator[_Sentence]:
-    """Subject and verb of one number, a noun of the other between them (Linzen et al. 2016)."""
-    for number in range(TRIED):
-        plural, tense = number % 2, number // 2 % 2
-        subject = NOUNS[number % len(NOUNS)][plural]
-        other = NOUNS[(2 * number + 5) % len(NOUNS)][1 - plural]
-        verbs = (("is", "are"), ("was", "were"))[tense]
-        text = AGREEING[number % len(AGREEING)]
-        if subject.rstrip("s") != other.rstrip("s"):
-            right, wrong = (
-                text.format(subject=subject, other=other, verb=verbs[one])
-                for one in (plural, 1 - plural)
-            )
-            yield _Sentence(right, (subject, other, verbs[plural]), wrong)
-
-
-def _moving() -> Iterator[_Sentence]:
-    """Two names, and one of them again. Each sentence also with the names exchanged, so that it does not
-    tell which of them comes first (Wang et al. 2022)."""
-    for number in range(TRIED):
-        one, two = NAMES[number // 2 % len(NAMES)]
-        giver, other = ((two, one), (one, two))[number % 2]
-        text = MOVING[number // 2 % len(MOVING)].format(one=one, two=two, giver=giver)
-        yield _Sentence(text, (other, giver, "to"))
-
-
-def _made(model: "Model", label: str, sentences: Iterator[_Sentence], count: int) -> Prompts:
+def _made(model: "Model", label: str, sentences: Iterator[WrittenSentence], count: int) -> Prompts:
     stacks, reason = model.stacks(), ""
-    lines = _with_controls(list(islice(_readable(model, label, sentences), count)))
+    readable = filter(None, (_line(model, label, sentence) for sentence in sentences))
+    lines = _with_controls(list(islice(readable, count)))
     if len(lines) < FEWEST:
         reason = say("tokenizer_too_few")
         return Prompts((), {(stack, label): reason for stack in stacks})
@@ -452,36 +336,29 @@ def _made(model: "Model", label: str, sentences: Iterator[_Sentence], count: int
     return Prompts(made, {(stack, label): reason for stack in stacks[1:]})
 
 
-def _readable(model: "Model", label: str, sentences: Iterator[_Sentence]) -> Iterator[PromptLine]:
-    """The sentences that this model reads, all words of which it knows."""
-    for sentence in sentences:
-        tokens = _known(model, sentence.text)
-        if tokens and (line := _line(tokens, label, sentence.words)):
-            yield replace(line, answers=_answers(model, label, sentence, tokens))
-
-
-def _known(model: "Model", text: str) -> tuple[Token, ...]:
-    """The tokens of a text that this model reads, all words of which it knows; none of another."""
-    try:
-        tokens = () if model.new_words(text) else model.tokens(text)
-    except ValueError:
-        return ()
-    return tokens if len(tokens) <= model.config.n_ctx else ()
-
-
-def _answers(
-    model: "Model", label: str, sentence: _Sentence, tokens: tuple[Token, ...]
-) -> WantedAnswers | None:
-    """After the query the first of its words, not the second. Or before it the query itself, and not what
-    the wrong sentence has there; None where that cannot be read."""
-    right, other, queries = (places_of(tokens, word) for word in sentence.words)
-    query, row = queries[-1], queries[-1] - 1
-    if not sentence.wrong:
-        return WantedAnswers((label,), (query,), ((tokens[right[0]].id, tokens[other[0]].id),))
-    wrong = _known(model, sentence.wrong)
-    if len(wrong) != len(tokens):
+def _line(model: "Model", label: str, sentence: WrittenSentence) -> PromptLine | None:
+    """wanted: the query's word on the first of the words. Controls: on the second; and the first one's keys
+    from all other rows. The answer comes after the query: the first of its words, not the second. Or before
+    it: the query itself, and not what the wrong sentence has there. None for a sentence that the model does
+    not read."""
+    tokens = known_tokens(model, sentence.text)
+    wanted, other, queries = (places_of(tokens, word) for word in sentence.words)
+    if len(wanted) != 1 or not other or not queries:
         return None
-    return WantedAnswers((label,), (row,), ((tokens[query].id, wrong[query].id),))
+    query, length = queries[-1], len(tokens)
+    mask = at(length, [(query, wanted[0])])
+    cells = (
+        LabelCells(label, WANTED, mask),
+        LabelCells(label, "the other word", at(length, [(query, key) for key in other])),
+        LabelCells(label, "other rows", from_other_rows(mask)),
+    )
+    row, pair = query, (tokens[wanted[0]].id, tokens[other[0]].id)
+    if sentence.wrong:
+        wrong = known_tokens(model, sentence.wrong)
+        if len(wrong) != length:
+            return PromptLine(tokens, cells)
+        row, pair = query - 1, (tokens[query].id, wrong[query].id)
+    return PromptLine(tokens, cells, WantedAnswers((label,), (row,), (pair,)))
 
 
 def _with_controls(lines: list[PromptLine]) -> list[PromptLine]:
@@ -495,21 +372,3 @@ def _with_controls(lines: list[PromptLine]) -> list[PromptLine]:
             line = replace(line, answers=replace(mine, control=control) if control else None)
         made.append(line)
     return made
-
-
-def _line(tokens: tuple[Token, ...], label: str, words: tuple[str, ...]) -> PromptLine | None:
-    """wanted: the query's word on the first of the words. Controls: on the second; and the first one's keys
-    from all other rows."""
-    wanted, other, queries = (places_of(tokens, word) for word in words)
-    if len(wanted) != 1 or not other or not queries:
-        return None
-    query, length = queries[-1], len(tokens)
-    mask = at(length, [(query, wanted[0])])
-    return PromptLine(
-        tokens,
-        (
-            LabelCells(label, WANTED, mask),
-            LabelCells(label, "the other word", at(length, [(query, key) for key in other])),
-            LabelCells(label, "other rows", from_other_rows(mask)),
-        ),
-    )

@@ -1,7 +1,7 @@
 """A trace on the cluster, as views read it: large arrays stay there until they are first read."""
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -12,9 +12,9 @@ from model.serving.engine import Request
 from model.system.remote import Remote
 from model.trace.arrays import Array, holds_arrays
 from model.trace.blocks import of_query
-from model.trace.promised import Promise, shapes_of
+from model.trace.lazy import Lazy, LazyArrays, LazyStates, shapes_of
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
-from model.trace.trace import DeferredArrays, Logits, Trace, Vocabulary
+from model.trace.trace import Logits, Trace, Vocabulary
 from model.trace.unproven import proven, proven_states
 
 FieldPath = tuple[
@@ -87,7 +87,7 @@ class FarTrace(Trace, Remote):
 
 
 class FarRecord(Remote):
-    """A record of a trace there. Its fields are those of its kind; arrays among them are promised, but those
+    """A record of a trace there. Its fields are those of its kind; arrays among them are lazy, but those
     that are small."""
 
     source_: TraceSource
@@ -108,7 +108,7 @@ class FarRecord(Remote):
 
 class FarAttention(FarRecord, Attention):
     def at_query(self, query: int) -> Attention | None:
-        if len(self.path) > 2 or not isinstance(vars(self)["vectors"], Promise):
+        if len(self.path) > 2 or not isinstance(vars(self)["vectors"], Lazy):
             return None
         row: Attention = self.source_.read(*self.path, "query", query)
         return row
@@ -137,42 +137,24 @@ CHECKED = ("attention", "norms")
 SMALL_FIELDS = {"sinks"}  # they travel with their record
 
 
-def promised_fields(kind: str) -> set[str]:
+def lazy_fields(kind: str) -> set[str]:
     """The fields whose arrays stay there, of the records in a field of a trace."""
     return {one.name for one in fields(KINDS[kind]) if holds_arrays(one.type)} - SMALL_FIELDS
 
 
-@dataclass(frozen=True)
-class States(Sequence[Array]):
-    """The states of a stack's residual stream."""
-
-    source: TraceSource
-    stack: Stack
-    states: int
-
-    def __len__(self) -> int:
-        return self.states
-
-    def __getitem__(self, at: Any) -> Any:
-        numbers = range(self.states)[at]
-        if isinstance(numbers, range):
-            return tuple(self[number] for number in numbers)
-        return self.source.read("residual", self.stack, numbers)
-
-
 def outline(trace: Trace, request: Request) -> dict[str, Any]:
-    """The fields of a `FarTrace`: those of a trace, with promises in place of its large arrays."""
+    """The fields of a `FarTrace`: those of a trace, with lazy ones in place of its large arrays."""
     source, whole = TraceSource(request), trace.nbytes <= SMALL
     given = {one.name: getattr(trace, one.name) for one in fields(Trace)}
     for kind in KINDS:
         records = proven(given[kind])
-        promised = () if whole else promised_fields(kind)
-        given[kind] = tuple(_far(one, source, (kind, n), promised) for n, one in enumerate(records))
+        lazy = () if whole else lazy_fields(kind)
+        given[kind] = tuple(_far(one, source, (kind, n), lazy) for n, one in enumerate(records))
         if whole and kind in CHECKED:
             for one, record in zip(given[kind], records, strict=True):
                 vars(one).update(check_=record.check())
     given["residual"] = {
-        stack: states if whole else States(source, stack, len(states))
+        stack: states if whole else _states(source, len(states), stack)
         for stack, states in proven_states(trace.residual).items()
     }
     given["summands"] = {
@@ -206,7 +188,7 @@ def at(trace: Trace, path: FieldPath, request: Request) -> Any:
             record = record_at(trace, path[:-1])
             if name == "check":
                 return record.check()
-            if name in promised_fields(kind):
+            if name in lazy_fields(kind):
                 return getattr(record, name)
         case ("residual", ("encoder" | "decoder") as stack, int(state)):
             return trace.residual[stack][state]
@@ -230,14 +212,14 @@ def record_at(trace: Trace, path: FieldPath) -> Any:
     return of_query(record, query[1]) if query else record
 
 
-def _far(record: Any, source: TraceSource, path: FieldPath, promised: Container[str]) -> FarRecord:
+def _far(record: Any, source: TraceSource, path: FieldPath, lazy: Container[str]) -> FarRecord:
     """A record of a trace as it travels."""
     kind = KINDS[path[0]]
     given = {one.name: vars(record)[one.name] for one in fields(record)}
     for name, value in given.items():
-        if name in promised and _holds(value):
+        if name in lazy and _holds(value):
             shapes = shapes_of(record, name) if name == "vectors" else ()
-            given[name] = Promise(partial(source.read, *path, name), shapes)
+            given[name] = Lazy(partial(source.read, *path, name), shapes, travels=True)
     made: FarRecord = kind(**given)
     vars(made).update(source_=source, path=path)
     return made
@@ -252,10 +234,18 @@ def _row(record: Attention, source: TraceSource, path: FieldPath) -> FarRecord:
 
 def _holds(value: Any) -> bool:
     """Whether a field has numbers."""
-    if isinstance(value, Promise):
+    if isinstance(value, Lazy):
         return True
     return value.size > 0 if isinstance(value, np.ndarray) else bool(value)
 
 
-def _arrays(source: TraceSource, names: Mapping[str, Any], *above: str) -> DeferredArrays:
-    return DeferredArrays({name: partial(source.read, *above, name) for name in names})
+def _there(source: TraceSource, *path: Any) -> Lazy[Array]:
+    return Lazy(partial(source.read, *path), keeps=False, travels=True)
+
+
+def _states(source: TraceSource, count: int, stack: Stack) -> LazyStates:
+    return LazyStates(tuple(_there(source, "residual", stack, number) for number in range(count)))
+
+
+def _arrays(source: TraceSource, names: Mapping[str, Any], *above: str) -> LazyArrays:
+    return LazyArrays({name: _there(source, *above, name) for name in names})

@@ -15,7 +15,7 @@ import numpy as np
 
 from model.serving.engine import Event
 from model.system.remote import Remote
-from model.trace.trace import DeferredArrays, Logits, Vocabulary
+from model.trace.trace import Logits, Vocabulary
 
 DESCRIBE, TRACE, READ = "describe", "trace", "read"  # questions beside the functions of `elsewhere`
 TOKENIZER = "tokenizer"
@@ -85,9 +85,7 @@ class _Writer(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, ValueError):  # its class may be made from other words than its sentence
             return _refusal, (type(obj), str(obj), vars(obj))
-        if isinstance(
-            obj, Remote | DeferredArrays | Logits | Vocabulary
-        ):  # a pickle would read them
+        if isinstance(obj, Remote | Logits | Vocabulary):  # a pickle would read them
             return copyreg.__newobj__, (type(obj),), vars(obj)  # type: ignore[attr-defined]
         if isinstance(obj, np.ndarray) and not obj.flags.forc:
             return np.ascontiguousarray(obj).__reduce_ex__(5)

@@ -11,6 +11,7 @@ from tests import chromium
 
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 TIMES_LOADED = 5
+WIDGET = ".jp-OutputArea-output"
 SAVE_STATE = "Save Widget State Automatically"
 
 

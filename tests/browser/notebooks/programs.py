@@ -1,5 +1,6 @@
 """Real notebook programs on this machine alone: each in a folder of its own, on a free port, with a token."""
 
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -54,8 +55,11 @@ def running(
 
 
 @contextmanager
-def jupyterlab(folder: Path) -> Iterator[Program]:
+def jupyterlab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[Program]:
     """JupyterLab, without its own questions for news and newer versions."""
+    themes = folder.parent / "settings/@jupyterlab/apputils-extension/themes.jupyterlab-settings"
+    themes.parent.mkdir(parents=True)
+    themes.write_text(json.dumps({"theme": theme}))
     token = secrets.token_hex(16)
     arguments = [
         "--no-browser",

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from model import load_model
+from tests.accessibility import look
 from tests.browser.controls import close_heads, pick_head
 from tests.browser.notebooks import lab
 from tests.browser.notebooks.programs import Program, jupyterlab, surroundings, way_out
@@ -44,7 +45,7 @@ show(trace, head=1)""",
 def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     folder = tmp_path_factory.mktemp("jupyterlab") / "notebooks"
     folder.mkdir()
-    with jupyterlab(folder) as started:
+    with jupyterlab(folder, theme="JupyterLab Dark") as started:
         yield started
     assert not started.way_out.exists(), started.way_out.read_text()
 
@@ -67,7 +68,10 @@ def words(root: Locator) -> str:
 def chosen_and_read(page: Page) -> None:
     """A head is chosen in the picture, and Python knows it and the weight there."""
     lab.run(page, 0)
-    explorer(page, head=1)
+    drawn = explorer(page, head=1)
+    assert [one for one in look(page, ("color-contrast",), within=lab.WIDGET).findings] == []
+    expect(drawn).to_be_visible()
+    expect(lab.cell(page, 0).locator("img")).to_be_hidden()  # what is there without the widget
     pick_head(page, 3)
     close_heads(page)
     explorer(page, head=3)
@@ -155,6 +159,16 @@ def test_three_pictures_are_drawn_together_one_by_one_again_and_in_a_page_withou
     for number in range(len(THREE)):
         expect(saved.nth(number)).to_have_attribute("data-head", str(number + 1))
         expect(saved.nth(number)).to_have_attribute("data-ready", "true")
+    lab.end_kernels(page, program.server.address, program.token)
+    page.context.close()
+    bare = nbformat.read(notebook, as_version=4)
+    del bare.metadata["widgets"]  # as JupyterLab saves it by itself
+    nbformat.write(bare, notebook)
+    again = visit(f"{program.server.address}/lab/tree/{notebook.name}?reset&token={program.token}")
+    for number in range(len(THREE)):
+        still = lab.cell(again, number).locator("img")
+        expect(still).to_be_visible()
+        assert f"H{number + 1}" in str(still.get_attribute("alt"))
 
 
 def test_figures_of_plotly_are_drawn_in_a_page_without_a_network(

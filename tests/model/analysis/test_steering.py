@@ -6,6 +6,8 @@ import torch
 import transformers
 
 from model.analysis.stream.steering import continuation, direction, steered
+from model.many import trace_all
+from model.nn.steering import Steering
 from model.trace.trace import Trace
 from tests.model import hub_models
 from tests.model.tiny import loaded
@@ -46,6 +48,14 @@ def test_a_multiple_is_added_to_what_one_block_reads(subtests: pytest.Subtests) 
                 handle.remove()
                 assert logits == pytest.approx(theirs.logits[0, -1].detach().numpy(), abs=1e-4)
                 assert loss == pytest.approx(float(theirs.loss), abs=1e-4)
+                change = Steering(toward, "decoder.1.self", multiple)
+                for explicit in (False, True):
+                    own = model.trace(
+                        [token.id for token in trace.tokens], intervention=change, explicit=explicit
+                    )
+                    expected_logits = theirs.logits[0].detach().numpy()
+                    np.testing.assert_allclose(own.logits, expected_logits, atol=1e-4)
+                    assert own.check() < 1e-4
 
 
 def house() -> tuple[Trace, np.ndarray]:
@@ -67,11 +77,32 @@ def test_nothing_added_is_the_run_itself_and_joy_comes_of_joy() -> None:
     assert " joy" in written
 
 
+def test_a_list_of_texts_is_steered_as_each_alone(subtests: pytest.Subtests) -> None:
+    """An encoder–decoder in either stack, too."""
+    texts = ["the cat", "the cat saw the mat"]
+    for name, place in (
+        ("translator", "encoder.0.self"),
+        ("translator", "decoder.1.self"),
+        ("bert", "encoder.1.self"),
+    ):
+        with subtests.test(name=name, place=place):
+            model, stack = loaded(name), place.split(".")[0]
+            toward = np.linspace(-1, 1, model.config.d_model, dtype=np.float32)
+            change = Steering(toward, place, 2.0)
+            for text, one in zip(texts, trace_all(model, texts, intervention=change), strict=True):
+                alone, own = model.trace(text, intervention=change), model.trace(text)
+                last = [trace.residual[stack][-1] for trace in (one, alone, own)]
+                np.testing.assert_allclose(last[0], last[1], atol=1e-5)
+                assert np.abs(last[1] - last[2]).max() > 1e-2
+
+
 def test_without_a_vector_it_writes_what_the_model_writes() -> None:
     model = loaded("house-gpt")
     trace, toward = house()
-    own = model.generate(trace.text, limit=5)
-    assert continuation(model, trace, toward, "decoder.1.self", 0.0, 5) == own
+    for multiple in (0.0, 4.0):
+        change = Steering(toward, "decoder.1.self", multiple)
+        own = model.generate(trace.text, limit=5, intervention=change)
+        assert continuation(model, trace, toward, "decoder.1.self", multiple, 5) == own
 
 
 def test_what_cannot_be_steered_is_refused_in_a_sentence() -> None:
@@ -81,6 +112,11 @@ def test_what_cannot_be_steered_is_refused_in_a_sentence() -> None:
         direction(trace, trace, "decoder.1.self")
     with pytest.raises(ValueError, match="no layer"):
         steered(model, trace, toward, "decoder.9.self", (1.0,))
+    translator = loaded("translator")
+    width = np.ones(translator.config.d_model, np.float32)
+    for place, words in (("decoder.0.cross", "before a layer"), ("decoder.9.self", "no attention")):
+        with pytest.raises(ValueError, match=words):
+            translator.trace([2, 3], intervention=Steering(width, place))
     encoder = loaded("minilm")
     with pytest.raises(ValueError, match="predicts no next token"):
         steered(encoder, encoder.trace("the cat"), toward, "encoder.1.self", (1.0,))

@@ -241,7 +241,7 @@ def test_the_command_writes_the_script_and_the_file_that_it_reads(
     main()
     model, trace = opened("induction")
     script, weights = tmp_path / "induction.py", tmp_path / "induction.safetensors"
-    assert capsys.readouterr().out == f"Wrote {script} and {weights}.\n"
+    assert capsys.readouterr().err == f"Wrote {script} and {weights}.\n"
     assert script.read_text(encoding="utf-8") == model_script(
         model, trace, model.module.named_weights()
     )

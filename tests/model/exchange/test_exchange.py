@@ -103,24 +103,6 @@ def test_a_cache_of_transformer_lens_is_the_same_run(subtests: pytest.Subtests) 
                 _ = other.norms[0]
 
 
-def test_a_cache_of_a_bridge_is_read_by_its_own_names() -> None:
-    """`hook_aliases` of transformer_lens.model_bridge: some have other names, and some are None."""
-    names = {"attn.hook_q": "attn.q.hook_out", "attn.hook_k": "attn.k.hook_out",
-             "attn.hook_v": "attn.v.hook_out", "attn.hook_z": "attn.o.hook_in",
-             "hook_resid_pre": "hook_in", "hook_resid_mid": "ln2.hook_in",
-             "hook_resid_post": "hook_out"}  # fmt: skip
-    trace = run(loaded("gpt"))
-    cache: dict[str, Any] = {"blocks.0.attn.hook_attn_in": None}
-    for name, array in transformer_lens_cache(trace).items():
-        hook = name.removeprefix(".".join(name.split(".")[:2]) + ".")
-        cache[name.removesuffix(hook) + names.get(hook, hook)] = array
-    other = read(cache)
-    np.testing.assert_array_equal(other.streams["decoder"], trace.streams["decoder"])
-    assert parted_at(trace, other) is None
-    flat = cache["blocks.0.attn.o.hook_in"].flatten(2)  # as where no heads are cut
-    assert read(cache | {"blocks.0.attn.o.hook_in": flat}).attention[0].doubt == ""
-
-
 def test_a_cache_object_and_another_text_of_the_batch_are_read() -> None:
     cache = transformer_lens_cache(run(loaded("gpt")))
     both = {
@@ -217,26 +199,6 @@ def test_both_stacks_are_kept_by_the_librarys_names_and_refused_by_the_others(
             write(trace, tmp_path / "x.npz", format)
     with pytest.raises(ValueError, match="keeps no mask"):
         write(run(loaded("bert")), tmp_path / "x.npz", "vllm")
-
-
-def test_values_of_nnsight_are_read_by_their_paths() -> None:
-    """docs/patterns/attention-patterns.md and docs/usage/cache.md of nnsight."""
-    model = hub_models.loaded("gpt2")
-    trace = hub_models.traced(model)
-    saved: dict[str, Any] = {}
-    for layer, one in enumerate(trace.attention):
-        path = f"model.transformer.h[{layer}].attn"
-        weights = torch.tensor(one.weights())[None]
-        saved[f"{path}.source.attention_interface_0.output"] = (torch.zeros(1, 11, 48), weights)
-        flat = [torch.tensor(v).transpose(0, 1).flatten(1) for v in one.vectors]
-        saved[f"{path}.c_attn"] = SimpleNamespace(output=torch.cat(flat, -1)[None])
-        saved[f"model.transformer.h[{layer}].mlp"] = torch.zeros(1, 11, 48)
-    again = read(saved)
-    for ours, theirs in zip(trace.attention, again.attention, strict=True):
-        assert theirs.module == f"model.transformer.h.{theirs.layer}.attn"
-        for vectors, others in zip(ours.vectors, theirs.vectors, strict=True):
-            np.testing.assert_array_equal(others, vectors)
-    assert parted_at(trace, again) is None
 
 
 def test_a_step_of_a_serving_engine_reads_keys_of_before() -> None:

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from model import load_model
-from model.hub.library import OLDEST
+from model.hub.library import OLDEST, missing_library
 from model.loading.in_memory import opened, trace
 from tests.model.hub_models import TARGET, TEXT, loaded, saved, traced
 from tests.model.loading.loaded_models import differences, own, snapshot, target_of
@@ -249,8 +249,10 @@ def test_what_a_wrapper_adds_is_never_dropped() -> None:
 
 
 def test_an_old_library_is_refused_with_the_version_that_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    missing_library.cache_clear()
+    request.addfinalizer(missing_library.cache_clear)
     facts = tmp_path / "transformers-4.57.1.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.4\nName: transformers\nVersion: 4.57.1\n")

@@ -12,8 +12,9 @@ import torch
 from model import Intervention, Model, Trace
 from model.analysis.attribution.patching import patch_map, path_map
 from model.analysis.heads import statistics
-from model.analysis.stream.steering import Steering, direction, steered
+from model.analysis.stream.steering import direction, steered
 from model.many import Prompt, accuracy, logit_difference, loss, measure, patch_all
+from model.nn.steering import Steering
 from tests.model import hub_models
 from tests.model.tiny import loaded
 
@@ -305,29 +306,29 @@ def assert_effects(
     assert frame["logit_difference_effect"].abs().max() > 0.1
 
 
-def test_a_head_without_output(house: Model) -> None:
-    frame = measure(house, PROMPTS, metric=logit_difference(), ablate="zero")
-    traces = [house.trace(one.text) for one in PROMPTS]
-    assert_effects(
-        house,
-        PROMPTS,
-        frame,
-        lambda number, layer, head: np.zeros_like(traces[number].attention[layer].output[head]),
-    )
-
-
-def test_the_mean_of_prompts_with_the_same_places_is_by_position(house: Model) -> None:
+def test_a_head_gives_nothing_its_mean_by_position_or_its_output_on_another_prompt(
+    house: Model, subtests: pytest.Subtests
+) -> None:
     traces = [house.trace(one.text) for one in PROMPTS]
     assert len({len(one.tokens) for one in traces}) == 1
-    frame = measure(house, PROMPTS, metric=logit_difference(), ablate="mean")
-    assert_effects(
-        house,
-        PROMPTS,
-        frame,
-        lambda number, layer, head: np.mean(
-            [one.attention[layer].output[head] for one in traces], axis=0
-        ),
-    )
+    for ablate, prompts, of in (
+        ("zero", PROMPTS, lambda own, outputs: outputs[own] * 0),
+        ("mean", PROMPTS, lambda own, outputs: np.mean(outputs, axis=0)),
+        ("resample", PROMPTS[:2], lambda own, outputs: outputs[1 - own]),  # there is one other
+    ):
+        with subtests.test(ablate=ablate):
+            frame = measure(house, prompts, metric=logit_difference(), ablate=ablate, seed=3)
+
+            def put_in(number: int, layer: int, head: int, of: Any = of) -> np.ndarray:
+                return of(number, [one.attention[layer].output[head] for one in traces])
+
+            assert_effects(house, prompts, frame, put_in)
+    of_three = [
+        measure(house, PROMPTS, metric=logit_difference(), ablate="resample", seed=seed)
+        for seed in (0, 0, 1, 2)
+    ]
+    assert of_three[0].equals(of_three[1])
+    assert any(not of_three[0].equals(other) for other in of_three[2:])
 
 
 def test_the_mean_of_prompts_of_other_lengths_is_by_role(house: Model) -> None:
@@ -352,24 +353,6 @@ def test_the_mean_of_prompts_of_other_lengths_is_by_role(house: Model) -> None:
 
     frame = measure(house, prompts, metric=logit_difference(), ablate="mean")
     assert_effects(house, prompts, frame, mean)
-
-
-def test_resampling_puts_in_what_the_head_gives_on_another_prompt(house: Model) -> None:
-    prompts = PROMPTS[:2]  # so that there is one other
-    traces = [house.trace(one.text) for one in prompts]
-    frame = measure(house, prompts, metric=logit_difference(), ablate="resample", seed=3)
-    assert_effects(
-        house,
-        prompts,
-        frame,
-        lambda number, layer, head: traces[1 - number].attention[layer].output[head],
-    )
-    of_three = [
-        measure(house, PROMPTS, metric=logit_difference(), ablate="resample", seed=seed)
-        for seed in (0, 0, 1, 2)
-    ]
-    assert of_three[0].equals(of_three[1])
-    assert any(not of_three[0].equals(other) for other in of_three[2:])
 
 
 def test_resampling_by_role_takes_each_role_from_the_same_role(house: Model) -> None:
@@ -411,59 +394,31 @@ def test_what_an_ablation_needs_is_said(house: Model) -> None:
         )
 
 
-def test_an_ablated_run_of_a_changed_model_is_changed_too(house: Model) -> None:
-    change = Intervention(ablated=frozenset({("decoder.1.self", 7)}))
-    frame = measure(
-        house, PROMPTS, metric=logit_difference(), ablate="zero", interventions={"less": change}
-    )
-    rows = frame[(frame["run"] == "less") & (frame["prompt"] == 0)]
-    both = Intervention(ablated=frozenset({("decoder.1.self", 7), ("decoder.2.self", 3)}))
-    before, after = (
-        difference(house, PROMPTS[0], logits_of(house, PROMPTS[0], one)) for one in (change, both)
-    )
-    effect = rows[(rows["layer"] == "decoder.2.self") & (rows["head"] == 3)]
-    assert effect["logit_difference_effect"].tolist() == pytest.approx([after - before], abs=CLOSE)
-
-
 # Patching over pairs.
 
 
-def patched_shares(frame: pd.DataFrame, number: int) -> np.ndarray:
-    return frame[frame["prompt"] == number]["share"].to_numpy()
-
-
-def test_patches_over_many_pairs_are_the_map_of_each(subtests: pytest.Subtests) -> None:
-    for what in ["head", "weights", "stream", "feed_forward"]:
-        with subtests.test(what=what):
-            model = loaded("house-gpt")
-            frame = patch_all(model, PROMPTS[:2], logit_difference(), what=what)
+def test_patches_over_many_pairs_are_the_map_of_each(
+    house: Model, subtests: pytest.Subtests
+) -> None:
+    path: dict[str, Any] = {"receiver": ("decoder.2.self", 3), "reads": ["query"]}
+    for what, asked in [
+        *((what, {}) for what in ("head", "weights", "stream", "feed_forward")),
+        *(("path", path | {"feed_forwards": way}) for way in ("fixed", "recomputed")),
+    ]:
+        with subtests.test(what=what, asked=asked):
+            given = asked if asked else {"what": what}
+            frame = patch_all(house, PROMPTS[:2], logit_difference(), **given)
             for number, prompt in enumerate(PROMPTS[:2]):
-                trace, other = model.trace(prompt.text), model.trace(prompt.corrupt)
-                wanted, against = (
-                    model.tokens(f"{prompt.text} {one}")[-1].id for one in prompt.answers
-                )
-                shares = patch_map(model, trace, other, what, answer=(wanted, against))
-                assert patched_shares(frame, number) == pytest.approx(shares.ravel(), abs=1e-4)
+                ids = [house.tokens(f"{prompt.text} {one}")[-1].id for one in prompt.answers]
+                a, b = house.trace(prompt.text), house.trace(prompt.corrupt)
+                of_pair = path_map if asked else patch_map
+                shares = of_pair(house, a, b, **given, answer=tuple(ids))
+                found = frame[frame["prompt"] == number]["share"].tolist()
+                assert found == pytest.approx(shares.ravel(), abs=1e-4)
             if what == "stream":
                 token = frame[(frame["prompt"] == 0) & (frame["role"] == "s2")]["token"].unique()
-                assert token.tolist() == [at(model.trace(PROMPTS[0].text), "John", 1)]
+                assert token.tolist() == [at(house.trace(PROMPTS[0].text), "John", 1)]
                 assert (frame["head"] == -1).all()
-
-
-def test_paths_over_many_pairs_are_the_map_of_each(house: Model) -> None:
-    receiver = ("decoder.2.self", 3)
-    frame = patch_all(house, PROMPTS[:1], logit_difference(), receiver=receiver, reads=["query"])
-    prompt = PROMPTS[0]
-    wanted, against = (house.tokens(f"{prompt.text} {one}")[-1].id for one in prompt.answers)
-    shares = path_map(
-        house,
-        house.trace(prompt.text),
-        house.trace(prompt.corrupt),
-        receiver,
-        ["query"],
-        answer=(wanted, against),
-    )
-    assert patched_shares(frame, 0) == pytest.approx(shares.ravel(), abs=1e-4)
 
 
 def test_patches_with_another_metric(house: Model) -> None:
@@ -582,11 +537,3 @@ def test_as_many_traces_live_with_many_prompts_as_with_few(house: Model) -> None
         return most
 
     assert most_alive(60) == most_alive(6) <= 2
-
-
-def test_conditions_are_grouped_by_pandas(house: Model) -> None:
-    frame = measure(house, PROMPTS, weights=[("last", "io")])
-    spread = frame.groupby(["condition", "layer", "head"])["weight"].agg(["mean", "std", "count"])
-    assert len(spread) == 2 * 32
-    assert spread.loc["0"]["count"].unique().tolist() == [2]
-    assert spread.loc["1"]["count"].unique().tolist() == [1]

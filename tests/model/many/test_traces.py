@@ -13,7 +13,7 @@ import torch
 from model import Intervention, Model, TextTooLongError, Trace
 from model.many import trace_all
 from model.nn.patches import Patch
-from model.trace.promised import arrays_of
+from model.trace.lazy import arrays_of
 from tests.model import hub_models
 from tests.model.tiny import loaded, sentence
 

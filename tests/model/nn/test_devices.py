@@ -107,7 +107,8 @@ def pass_there(name: str, recorder: Recorder) -> tuple[Trace, torch.Tensor, Cros
     model, text, tokens, read, crossings = on_device(name)
     crossings.clear()
     with device(crossings):
-        recorder.through = from_other_run(model, recorder, tokens, read)
+        recorder.hooks = from_other_run(model, recorder, tokens, read)
+        recorder.patched = recorder.intervention.patch is not None
         with recording(recorder), torch.inference_mode():
             ended = model.module(*map(model.ids, filter(None, (tokens, read))))
             recorder.refusals = []  # asked when the pass is over

@@ -17,7 +17,7 @@ from model.nn import attention
 from model.nn.attention import attend
 from model.nn.config import Projection
 from model.nn.masks import causal_mask
-from model.nn.patches import Patch, Site, Through, cache_hook, patch_hook, unchanged
+from model.nn.patches import HookPoint, Hooks, Patch, cache_hooks, patch_hooks
 from model.nn.places import Place
 from model.nn.recorder import AttentionCall, Recorder, recording
 from model.trace.collect import attention_record
@@ -292,23 +292,23 @@ def counted(compute: Any, rows: list[int]) -> Any:
 
 def test_a_bias_that_comes_of_the_text_is_patched_with_the_head() -> None:
     """As in DeBERTa, whose biases are products of queries and keys with positions."""
-    kept: dict[Site, Tensor] = {}
-    sites = Patch("m", "t", frozenset({("weights", CAUSAL.name, 1)})).sites
+    kept: dict[HookPoint, Tensor] = {}
+    points = Patch("m", "t", frozenset({("weights", CAUSAL.name, 1)})).points
     own, theirs = drawn(1, 1, LENGTH, LENGTH), drawn(1, HEADS, LENGTH, LENGTH)
     query, key, value = (x[:1] for x in vectors())
     other = query.flip(-1), key.flip(-1), value
 
-    def weights(through: Through, bias: Tensor, *given: Tensor) -> list[np.ndarray]:
-        recorder = Recorder(level="attention", through=through)
+    def weights(hooks: Hooks, bias: Tensor, *given: Tensor) -> list[np.ndarray]:
+        recorder = Recorder(level="attention", hooks=[hooks])
         with recording(recorder):
             attend(*given, CAUSAL, bias=bias)
         record = attention_record(recorder.attention[0], (), Projection())
         assert record.check() < 1e-5
         return [record.weights(head) for head in range(HEADS)]
 
-    there = weights(cache_hook(kept, [*sites]), theirs, *other)
-    here = weights(unchanged, own, query, key, value)
-    patched = weights(patch_hook(kept, [sites]), own, query, key, value)
+    there = weights(cache_hooks(kept, points), theirs, *other)
+    here = weights({}, own, query, key, value)
+    patched = weights(patch_hooks(kept, [points]), own, query, key, value)
     for head in range(HEADS):
         np.testing.assert_allclose(patched[head], (there if head == 1 else here)[head], atol=1e-6)
     assert np.abs(there[1] - here[1]).max() > 0.01

@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 
 from model import Intervention, Trace
+from model.analysis.attribution.relevance import weight_gradients
 from model.nn.places import Head
-from model.papers.explanations import Case, output_without_values, weight_gradients
+from model.papers.explanations import Case, output_without_values
 from model.papers.subject import Measured, Subject
 from model.papers.texts import Passage, agreeing, passages
 from model.trace.records import Token
@@ -125,7 +126,7 @@ def erasure(asked: Subject, measured: Measured) -> Both:
     for passage in passages(asked.model):
         trace = asked.trace(passage)
         answer = int(np.array(trace.logits)[-1].argmax())
-        gradients = weight_gradients(asked, passage, trace, answer)
+        gradients = weight_gradients(asked.model, trace, answer)
         rows = dict(last_rows(asked, trace))
         products = sum(row * gradients[place][head][-1, :-1] for (place, head), row in rows.items())
         figures.append(read_until(asked, passage, products))

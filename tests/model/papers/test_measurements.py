@@ -9,17 +9,17 @@ import torch
 import torch.nn.functional as F
 
 from model import Intervention
+from model.analysis.attribution.relevance import weight_gradients
 from model.nn.places import head_label
 from model.papers import heads, next_token, sinks
 from model.papers.explanations import (
     Case,
     output_moved,
     output_without_values,
-    weight_gradients,
-    weights_put,
+    weight_hooks,
 )
 from model.papers.subject import Measured
-from model.papers.texts import Passage, lists, passages
+from model.papers.texts import lists, passages
 from tests.model.papers.wired import encoder, subject
 from tests.model.tiny import loaded
 
@@ -81,16 +81,6 @@ def test_the_weight_on_the_first_token_is_counted_row_by_row(subtests: pytest.Su
             assert sinks.sink_values(asked).figure.value == pytest.approx(np.mean(ratios), abs=1e-4)
 
 
-def test_a_head_left_out_of_a_row_is_one_left_out_by_an_intervention() -> None:
-    asked = subject(loaded("stories"))
-    passage = passages(asked.model)[0]
-    sets = [frozenset({head}) for head in asked.heads()[:3]] + [frozenset(asked.heads())]
-    together = asked.without(passage, sets)[:, -1]
-    for row, some in zip(together, sets, strict=True):
-        trace, _ = asked.model.passed(passage.tokens, (), Intervention(ablated=some))
-        assert np.allclose(row, trace.require_prediction().after(-1), atol=1e-4)
-
-
 def test_the_direct_effects_of_heads_are_their_share_of_the_logits() -> None:
     asked = subject(loaded("stories"))
     trace = asked.trace(passages(asked.model)[0])
@@ -115,7 +105,7 @@ def test_weights_that_are_put_in_are_those_set_by_hand() -> None:
     other[query] /= other[query].sum()
     cells = frozenset((place, head, query, key, float(one)) for key, one in enumerate(other[query]))
     by_hand, _ = asked.model.passed(passage.tokens, (), Intervention(weights=cells))
-    put = asked.ended([passage] * 2, through=weights_put([{}, {(place, head): other}]))
+    put = asked.ended([passage] * 2, weight_hooks([{}, {(place, head): other}]))
     assert np.allclose(put[1, -1], by_hand.require_prediction().after(-1), atol=1e-4)
     assert np.allclose(put[0, -1], trace.require_prediction().after(-1), atol=1e-4)
     before = asked.ended([passage])
@@ -123,30 +113,12 @@ def test_weights_that_are_put_in_are_those_set_by_hand() -> None:
     assert output_moved(asked, before, put) == pytest.approx([0, float(apart)], abs=1e-5)
 
 
-def test_the_gradient_for_a_weight_is_what_a_small_change_of_it_does() -> None:
-    asked = subject(loaded("induction"))
-    passage = Passage(passages(asked.model)[0].tokens[:8])
-    trace = asked.trace(passage)
-    token = int(trace.require_prediction().after(-1).argmax())
-    gradients = weight_gradients(asked, passage, trace, token)
-    for place, head, query, key in (("decoder.0.self", 3, 5, 4), ("decoder.1.self", 2, 7, 3)):
-        weights = trace.find(place).weights(head).astype(np.float64)
-        changed = []
-        for step in (-1e-2, 1e-2):
-            other = weights.copy()
-            other[query, key] += step
-            put = weights_put([{(place, head): other}])
-            changed.append(float(asked.ended([passage], through=put)[0, -1, token]))
-        slope = (changed[1] - changed[0]) / 2e-2
-        assert gradients[place][head, query, key] == pytest.approx(slope, rel=2e-2, abs=1e-2)
-
-
 def test_relevance_is_carried_from_layer_to_layer() -> None:
     asked = subject(loaded("induction"))
     passage = passages(asked.model)[0]
     trace = asked.trace(passage)
     case = Case(asked, passage, trace)
-    gradients = weight_gradients(asked, passage, trace, case.answer)
+    gradients = weight_gradients(asked.model, trace, case.answer)
     total = np.eye(len(passage.tokens))
     for place in ("decoder.0.self", "decoder.1.self"):
         attention = trace.find(place)

@@ -17,13 +17,8 @@ from model.analysis.heads.statistics import heads_of
 from model.nn.places import decoder_head
 from model.profile.battery import BY_NAME, KINDS, labels
 from model.profile.battery.asking import LOOKS, Tally
-from model.profile.battery.prompts import (
-    NAMES,
-    NOUNS,
-    WANTED,
-    random_prompts,
-    sentence_prompts,
-)
+from model.profile.battery.prompts import WANTED, random_prompts, sentence_prompts
+from model.profile.prompt_library import NAMES, NOUNS
 from model.profile.shipped import shipped_profile
 from model.trace.records import Token
 

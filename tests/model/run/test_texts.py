@@ -58,7 +58,7 @@ def assert_all_numbers(trace: Trace) -> None:
 def test_what_is_no_text_is_refused(model: Model, subtests: pytest.Subtests) -> None:
     for text in [{"the cat": "the dog"}, b"the cat", None]:
         with subtests.test(text=text):
-            for refused in (model.tokens, model.trace):
+            for refused in (model.tokens, model.trace, model.truncate):
                 with pytest.raises(ValueError, match=f"as a str .* not {type(text).__name__}"):
                     refused(text)
             with pytest.raises(ValueError, match="text is "):
@@ -71,7 +71,7 @@ def test_what_is_no_text_is_refused(model: Model, subtests: pytest.Subtests) -> 
 def test_blank_text_is_answered_with_a_sentence(model: Model, subtests: pytest.Subtests) -> None:
     for text in BLANK:
         with subtests.test(text=text):
-            for refused in (model.tokens, model.trace, model.kept):
+            for refused in (model.tokens, model.trace, model.truncate):
                 with pytest.raises(ValueError, match="There is no text yet"):
                     refused(text)
 

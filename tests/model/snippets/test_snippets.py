@@ -120,9 +120,14 @@ def test_a_script_runs_alone(tmp_path: Path) -> None:
     assert float(done.stdout) == pytest.approx(attention.weights(3)[2, 1], abs=CLOSE)
 
 
-def test_a_model_whose_maps_are_unknown_has_no_code_for_its_vectors_and_says_why() -> None:
+def test_code_that_there_is_not_is_refused_and_said_why() -> None:
     model = load_model("house-gpt", device="cpu")
     trace = model.trace("The cat")
+    code = code_of(trace.attention[0], origin(model, trace, trace.attention[0]))
+    styles: tuple[Style, ...] = ("einsum", "loops")
+    for style in styles:
+        with pytest.raises(ValueError, match="written as"):
+            code.script("query", style, head=0, query=0, key=0)
     code = code_of(trace.attention[0])
     assert "query" not in code.snippets
     with pytest.raises(ValueError, match="no code for 'query'"):

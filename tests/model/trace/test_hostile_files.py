@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from model import Trace
 from model.exchange import read
-from model.system.files import DEEPEST, strict_json
+from model.system.foreign import DEEPEST, strict_json
 from model.trace.array_file import MOST_HEADER
 from model.trace.description import holds
 from model.trace.trace_file import load_trace, read_trace, trace_file

@@ -14,9 +14,8 @@ import torch
 
 from model import Intervention, Model, Trace
 from model.many import trace_all
-from model.trace.collect import OnDevice
 from model.trace.description import trace_file
-from model.trace.promised import Promise, Room, arrays_of
+from model.trace.lazy import Lazy, Room, arrays_of
 from tests.model.device import Crossings, device, moved
 from tests.model.tiny import loaded, sentence, target
 
@@ -91,7 +90,7 @@ def test_the_check_of_attention_runs_there(subtests: pytest.Subtests) -> None:
             assert len(crossings.waited) == len(gaps)
             assert max(gaps) < 1e-5
             with torch.inference_mode():
-                vars(there.attention[0])["output"].tensor.behind[0, 1, 2] += 0.5
+                vars(there.attention[0])["output"].source.behind[0, 1, 2] += 0.5
             with device(crossings):
                 assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
             assert not crossings.copied
@@ -113,7 +112,7 @@ def test_so_does_that_of_the_norms(subtests: pytest.Subtests) -> None:
             for field, at in (("recorded", (0, 1, 2)), ("inverse_deviation", (0, 1))):
                 record = there.norms[0 if field == "recorded" else 1]
                 with torch.inference_mode():
-                    vars(record)[field].tensor.behind[at] += 0.5
+                    vars(record)[field].source.behind[at] += 0.5
                 with device(crossings):
                     wrong = record.check()
                 assert not crossings.copied
@@ -136,8 +135,8 @@ def without_collector() -> Iterator[None]:
 def test_a_tensor_is_let_go_when_it_is_read_and_all_are_with_their_trace() -> None:
     there, *_ = runs("gpt")
     output, other = (vars(there.attention[at])["output"] for at in (0, 1))
-    assert isinstance(output, OnDevice)
-    (tensor,), (unread,) = ([ref(given) for given in one._bring.args] for one in (output, other))
+    assert isinstance(output, Lazy)
+    (tensor,), (unread,) = ([ref(one.source)] for one in (output, other))
     del output, other
     assert there.attention[0].output.size
     assert tensor() is None
@@ -149,24 +148,24 @@ def test_a_tensor_is_let_go_when_it_is_read_and_all_are_with_their_trace() -> No
 def test_beyond_the_bound_the_oldest_passes_are_copied() -> None:
     copied: list[int] = []
 
-    def promise(number: int) -> Promise[int]:
-        def bring() -> int:
+    def lazy(number: int) -> Lazy[int]:
+        def make() -> int:
             copied.append(number)
             return number
 
-        return Promise(bring, nbytes=10)
+        return Lazy(make, nbytes=10)
 
-    room, first = Room(), [promise(number) for number in (0, 1)]
-    second, third = [promise(2)], [promise(3), promise(4), promise(5)]
+    room, first = Room(), [lazy(number) for number in (0, 1)]
+    second, third = [lazy(2)], [lazy(3), lazy(4), lazy(5)]
     room.add(first, 40)
     room.add(second, 40)
     assert not copied
     room.add(third, 40)
     assert copied == [0, 1]
     del second[:]  # nobody reads it any more
-    room.add([promise(6)], 30)
+    room.add([lazy(6)], 30)
     assert copied == [0, 1, 3, 4, 5]
-    assert [one.read() for one in (*first, *third)] == [0, 1, 3, 4, 5]
+    assert [one.get() for one in (*first, *third)] == [0, 1, 3, 4, 5]
     assert len(copied) == 5
 
 
@@ -179,16 +178,16 @@ def test_a_model_keeps_as_much_there_as_recent_traces_may_take(
     with device(crossings):
         more = [model.trace(text, record="full") for _ in range(-(-1_000_000 // there.nbytes) + 1)]
     assert crossings.copied
-    assert not any(isinstance(one, Promise) and not one.is_read for one in promised(there))
-    assert any(not one.is_read for one in promised(more[-1]))
+    assert not any(not one.is_read for one in lazy_arrays(there))
+    assert any(not one.is_read for one in lazy_arrays(more[-1]))
 
 
-def promised(trace: Trace) -> list[Promise[object]]:
+def lazy_arrays(trace: Trace) -> list[Lazy[object]]:
     return [
         value
         for record in trace.attention
         for value in vars(record).values()
-        if isinstance(value, OnDevice) and not value.shapes  # of one array
+        if isinstance(value, Lazy) and not value.shapes  # of one array
     ]
 
 

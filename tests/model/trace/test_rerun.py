@@ -15,9 +15,8 @@ from model import Intervention, Model, Trace
 from model.nn import attention
 from model.nn.recorder import Recorder, recording
 from model.system.threads import one_thread, threads
-from model.trace.collect import MadeAgain
 from model.trace.description import trace_file
-from model.trace.promised import arrays_of
+from model.trace.lazy import Lazy, arrays_of
 from tests.model import hub_models as families
 from tests.model.hub.test_identity import TEXT as HUB_TEXT
 from tests.model.tiny import TINY, build, sentence, target
@@ -53,7 +52,7 @@ def both_ways(
 def waits(trace: Trace) -> list[bool]:
     """Whether each sub-layer is run again when it is read."""
     found = [vars(one)["vectors"] for one in trace.attention]
-    return [isinstance(one, MadeAgain) and not one.is_read for one in found]
+    return [isinstance(one, Lazy) and not one.is_read for one in found]
 
 
 def test_its_bits_are_those_of_the_pass(subtests: pytest.Subtests) -> None:
@@ -83,7 +82,7 @@ def test_so_are_those_of_the_librarys_models(name: str, monkeypatch: pytest.Monk
 def kept_bytes(trace: Trace) -> int:
     """Bytes of vectors and outputs, unread ones left out."""
     values = [vars(one)[name] for one in trace.attention for name in ("vectors", "output")]
-    arrays = [one for value in values if not isinstance(value, MadeAgain) for one in [*value]]
+    arrays = [one for value in values if not isinstance(value, Lazy) for one in [*value]]
     return sum(array.nbytes for array in arrays)
 
 
@@ -129,10 +128,10 @@ def test_one_that_is_read_is_kept_and_the_others_are_not(subtests: pytest.Subtes
 def test_a_check_notices_an_output_that_is_not_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     _, again = both_ways(build("gpt"), monkeypatch)
     one = again.attention[1]
-    (query, key, value), output = vars(one)["vectors"].both.once()
+    (query, key, value), output = vars(one)["vectors"].source.once()
     wrong = output.copy()
     wrong[0, 1, 2] += 0.5
-    vars(one)["vectors"].both._bring = lambda: ((query, key, value), wrong)
+    vars(one)["vectors"].source._make = lambda: ((query, key, value), wrong)
     assert one.check() == pytest.approx(0.5, abs=1e-4)
 
 

@@ -35,6 +35,8 @@ WRONG_WORDS: dict[str, Change] = {
     "bytes that are none": token(raw="zz"),
     "a place behind the text": token(span=[0, 10**6]),
     "a place that ends before it begins": token(span=[3, 1]),
+    "a place before the text": token(span=[-3, 1]),
+    "a name as long as a page": token(text="a" * 1_001),
     "another head": attention(heads=7),
     "2**60 heads": attention(heads=2**60),
     "another kind": attention(kind="pickle"),
@@ -70,6 +72,15 @@ WRONG_WORDS: dict[str, Change] = {
     "a norm of no part": lambda found: found["norms"][0].update(name="../x"),
     "a norm fewer": lambda found: found["norms"].pop(),
     "an intervention out of range": lambda found: found["intervention"].update(dropout=2.0),
+    "a position beyond any text": lambda found: found["intervention"].update(hidden=[2**40]),
+    "a head beyond any model": lambda found: found["intervention"].update(
+        ablated=[["decoder.0.self", 2**40]]
+    ),
+    "a head below zero": lambda found: found["intervention"].update(
+        ablated=[["decoder.0.self", -1]]
+    ),
+    "a name without an end": lambda found: found["intervention"].update(only=["a" * 61]),
+    "a seed that is none": lambda found: found["intervention"].update(seed=-1),
     "an intervention of another kind": lambda found: found["intervention"].update(hidden=["a"]),
 }
 

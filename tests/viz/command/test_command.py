@@ -13,8 +13,9 @@ import pytest
 from model import load_model
 from model.loading.shipped import ASSETS
 from model.profile import open_profile
+from model.run.model import Model
 from model.trace.trace_file import read_trace, trace_file
-from viz.command.command import PROJECT, link, main, names_in_chat
+from viz.command.command import COMMANDS, PROJECT, link, main, names_in_chat, program
 from viz.state.link import TEXT_LIMIT, from_link
 
 TEXT = "The cat saw the dog & a 50% “é”"
@@ -67,7 +68,7 @@ def test_a_recorded_file_holds_the_pass_of_its_text(
     model = load_model("stories")
     main(["record", "stories", str(text), "-o", str(file)])
     assert file.read_bytes() == trace_file(model.trace(TEXT))
-    assert f"Wrote {file}" in capsys.readouterr().out
+    assert f"Wrote {file}" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
     main(["record", "stories", "-", "-o", str(file), "--full"])
     assert read_trace(file.read_bytes()).feed_forward
@@ -80,13 +81,57 @@ def test_a_recorded_file_holds_the_pass_of_its_text(
         link(str(file), None)
 
 
-def test_a_profile_of_a_corpus_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_standard_output_gets_a_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    (tmp_path / "corpus.txt").write_text("A B C A B C\n", encoding="utf-8")
+    def talks(name: str) -> Model:
+        print("a line of a library")
+        return load_model(name)
+
+    monkeypatch.setattr("model.loading.record.load_model", talks)
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    main(["record", "stories", str(tmp_path / "text.txt"), "-o", "-"])
+    told = capfdbinary.readouterr()
+    assert told.out == trace_file(load_model("stories").trace(TEXT))
+    assert b"a line of a library" in told.err
+
+
+@pytest.mark.parametrize("name", ["record", "profile", "papers", "open", "mcp", "site", "check"])
+def test_ctrl_c_ends_a_command_with_130_and_no_traceback(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for place in (
+        "model.loading.record.load_model",
+        "model.profile.run.load_model",
+        "model.loading.registry.load_model",
+        "viz.server.starting.run_server",
+        "viz.chat.server.ChatServer.run",
+        "viz.site.course.read_course",
+        "viz.saving.certificate.check",
+        "viz.saving.certificate.certificate_in",
+    ):
+        monkeypatch.setattr(place, stopped)
+    file = tmp_path / "text.txt"
+    file.write_text(TEXT, encoding="utf-8")
+    takes = {
+        "record": ["stories", str(file), "-o", str(tmp_path / "o")],
+        "profile": ["stories", str(file), "-o", str(tmp_path / "o")],
+        "papers": ["stories"],
+        "site": [str(tmp_path / "site")],
+        "check": [str(file)],
+    }
     with pytest.raises(SystemExit) as ended:
-        main(["profile", "induction", str(tmp_path / "corpus.txt"), "-o", str(tmp_path / "made")])
-    assert ended.value.code == 0, capsys.readouterr().err
+        main([name, *takes.get(name, [])])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.startswith(f"{program()} {name}: ")
+
+
+def test_a_profile_of_a_corpus_is_written(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text("A B C A B C\n", encoding="utf-8")
+    main(["profile", "induction", str(tmp_path / "corpus.txt"), "-o", str(tmp_path / "made")])
     made = open_profile(tmp_path / "made")
     model = load_model("induction")
     assert made.sums.tokens == len(model.tokens("A B C A B C"))
@@ -107,7 +152,7 @@ def test_a_profile_of_a_corpus_is_written(
         (["{folder}/damaged.safetensors"], "trace"),
         (["{folder}/damaged.safetensors", "text"], "A trace file has its own text"),
         (["open", "house-gpt", "text", "--port", "70000"], "must be a number from 1 to 65535"),
-        (["house-gpt", "text", "more"], "unrecognized arguments: more"),
+        (["house-gpt", "text", "more"], "Unrecognized arguments: more"),
         (
             ["record", "house-gpt", "{folder}/none.txt", "-o", "{folder}/o"],
             "There is no file none.txt",
@@ -121,12 +166,18 @@ def test_a_profile_of_a_corpus_is_written(
         ),
         (["record", "stories", "{folder}/good.txt", "-o", "{folder}"], "is a folder"),
         (["record", "stories", "{folder}/good.txt"], "required: -o"),
-        (["profile", "stories", "{folder}/good.txt"], "profile: error: the following arguments"),
+        (["record", "stories", "{folder}/god.txt", "-o", "o"], "did you mean 'good.txt'?"),
+        (["record", "stories", "{folder}/good.txt", "-o", "-", "--lines"], "folder: -o"),
+        (["check", "{folder}/god.txt"], "did you mean 'good.txt'?"),
+        (["chekc", "picture.png", "more.png"], "did you mean 'check'?"),
+        (["site", "-"], "--lesson"),
+        (["profile", "stories", "{folder}/good.txt", "-o", "-"], "folder: -o"),
+        (["profile", "stories", "{folder}/good.txt"], "required: -o"),
         (["profile", "stories", "{folder}/none.txt", "-o", "{folder}/o"], "none.txt"),
         (["mcp", "no-such-model"], "There is no model 'no-such-model'"),
         (["mcp", "house-gpt", "{folder}"], "no config.json"),
         (["mcp", "{folder}/damaged.safetensors"], "A trace file reads no other text"),
-        (["mcp", "--http"], "unrecognized arguments: --http"),
+        (["mcp", "--http"], "Unrecognized arguments: --http"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_exit_code_2(
@@ -141,7 +192,9 @@ def test_bad_input_gets_a_sentence_and_exit_code_2(
     assert ended.value.code == 2
     told = capsys.readouterr().err
     assert said in told
-    assert "Traceback" not in told
+    name = line[0] if line[0] in COMMANDS else ""
+    assert told.startswith(f"{program()} {name}".rstrip() + ": ")
+    assert told.count("\n") == 1
 
 
 def test_the_tree_has_the_same_command_and_says_its_version() -> None:

@@ -1,5 +1,6 @@
 """The checked-in bundle is what the bundler makes of the modules as they stand."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -61,8 +62,12 @@ def test_a_change_of_a_source_changes_the_bundle(
     assert bundled(tmp_path / "made", tmp_path) != contents(bundle.BUNDLED)
 
 
-def test_the_script_stands_alone_and_has_one_export() -> None:
+def test_the_script_stands_alone_and_serves_the_app_notebooks_and_sites() -> None:
     script = bundle.script()
-    assert "import " not in script
-    assert script.count("export") == 1
-    assert script.rstrip().endswith("export{mount as default};")
+    assert re.search(r"\bimport\b ?[{*\"]", script) is None
+    assert script.count("export{") == 1
+    assert script.rstrip().endswith("export{mountInApp as default,mount};")
+    site = bundle.alone("site.js")
+    assert re.search(r"\b(?:import|export)\s*\{", site) is None  # a classic script
+    assert site.count("const mount = ") == 1
+    assert bundle.alone("offline.js").count("\n") < 20  # nothing of the explorer

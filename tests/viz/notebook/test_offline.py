@@ -43,8 +43,8 @@ def test_a_page_that_cannot_be_written_is_refused_with_a_sentence(
     notebook: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = notebook.parent / "missing" / "cat.html"
-    assert ended(monkeypatch, notebook, "-o", target) == 1
-    assert re.fullmatch(f"{target} .*No such file.*\n", capsys.readouterr().err)
+    assert ended(monkeypatch, notebook, "-o", target) == 2
+    assert re.fullmatch(f".*: {target}: No such file.*\n", capsys.readouterr().err)
 
 
 def test_an_output_that_no_page_can_show_is_named(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_lost_widgets_are_counted_and_the_notebook_is_read_once(
     )
     monkeypatch.setattr(sys, "argv", ["offline", str(notebook)])
     main()
-    assert ": 1 widget." in capsys.readouterr().out
+    assert ": 1 widget." in capsys.readouterr().err
     assert files == [notebook]
     assert notebook.with_suffix(".html").exists()
 

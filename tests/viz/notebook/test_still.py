@@ -5,6 +5,7 @@ import re
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
 from model import load_model
 from viz.notation.theme import weight_colours
@@ -20,6 +21,20 @@ def html_of(text: str, **more: object) -> str:
     assert "application/vnd.jupyter.widget-view+json" in data
     assert f"weight {widget.weight:.4f}" in data["text/html"]
     return data["text/html"]
+
+
+def test_the_picture_stands_behind_the_widget_too_which_hides_it_by_its_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[dict[str, str]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    widget = show(load_model("house-gpt").trace("The cat sat on the mat"), place=PLACE, head=3)
+    widget._ipython_display_()
+    alive, still = shown
+    assert "application/vnd.jupyter.widget-view+json" in alive
+    assert alive["text/html"] == ""  # where no widget is drawn there is one picture, not two
+    assert f'data-attention-still="{widget._run}"' in still["text/html"]
+    assert picture_of(still["text/html"]).tag == f"{SVG}svg"
 
 
 def picture_of(html: str) -> ElementTree.Element:

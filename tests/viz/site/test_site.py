@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from safetensors.numpy import load_file, save
 
 from model import Intervention, Trace, load_model
@@ -272,6 +273,16 @@ def test_a_page_has_a_box_only_where_a_model_runs_in_the_browser(site: Path) -> 
     assert b"<textarea" not in files["glossary.html"]
 
 
+def test_the_folder_is_a_static_space_as_it_is(site: Path) -> None:
+    _, front, rest = (site / "README.md").read_text(encoding="utf-8").split("---\n")
+    facts = yaml.safe_load(front)
+    course = read_course()
+    assert (facts["sdk"], facts["title"]) == ("static", course.title)
+    assert (site / facts["app_file"]).is_file()
+    assert facts["models"] == []  # house-gpt is none of the hub's
+    assert course.introduction in rest
+
+
 def test_what_the_shipped_lesson_says_of_heads_is_so() -> None:
     model = load_model("house-gpt")
     texts = {one.title: one.view.text for one in read_course().sentences}
@@ -394,7 +405,7 @@ def test_the_command_writes_a_course_and_refuses_a_file_that_is_none(
     course = tmp_path / "course.toml"
     course.write_text('pages = ["glossary"]\n[[sentence]]\ntext = "m t k"\nmodel = "induction"\n')
     main(["site", str(tmp_path / "out"), "--course", str(course)])
-    assert "index.html" in capsys.readouterr().out
+    assert "index.html" in capsys.readouterr().err
     assert b"Softmax" in (tmp_path / "out" / "index.html").read_bytes()
     with pytest.raises(SystemExit):
         main(["site", str(tmp_path / "out"), "--course", str(course), "--in-browser", "minilm"])

@@ -2,16 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
-from torch import Tensor
 
-from model import Model, Trace
 from model.analysis.heads import contributions
 from model.analysis.heads.contributions import Ablations
-from model.nn.places import Head
+from model.run import passes as batches
+from model.run.passes import ForwardPass
 from model.serving.engine import Engine, Request
 from model.system.jobs import UNEXPECTED
 from viz.shell import background
@@ -85,15 +85,15 @@ def test_with_eight_runs_under_way_a_sentence_waits_for_one_pass_of_theirs(
 ) -> None:
     engine = Engine(visitor=lambda: "a ninth")
     monkeypatch.setattr(background, "engine", lambda: engine)
-    go, passes, real = threading.Semaphore(0), list[object](), contributions._without
+    go, passes, real = threading.Semaphore(0), list[object](), contributions.forward
 
-    def held(model: Model, trace: Trace, ablated: Sequence[Head]) -> Tensor:
-        passes.append(trace)
+    def held(*asked: Any, **how: Any) -> ForwardPass:
+        passes.append(asked)
         assert go.acquire(timeout=60)
-        return real(model, trace, ablated)
+        return real(*asked, **how)
 
-    monkeypatch.setattr(contributions, "_without", held)
-    monkeypatch.setattr(contributions, "MOST_ROWS", 2)
+    monkeypatch.setattr(contributions, "forward", held)
+    monkeypatch.setattr(batches, "MOST_ROWS", 2)
     model = engine.model("stories", lambda sentence, share: None)
     runs, eight = (
         PassesOf[Request, Passes[Ablations]](Passes),

@@ -56,16 +56,23 @@ export class Code {
 
   draw(scene) {
     this.scene = scene;
-    const { view, style } = choice;
+    const { view } = choice;
     if (this.drawn.differs("view", view)) this.drawChoice(view);
     if (view !== "code") return;
     const { code, stage, cell, cellValues } = scene;
+    const style = this.style();
     const snippet = code.stages[stage.name]?.[style];
     const value = cellValues.at(-1);
     const { head, query, key, dimension } = cell;
     if (!this.drawn.differs("code", code, stage, style, head, query, key, dimension, value)) return;
     const parts = snippet ? this.parts(snippet, value) : [element("p", {}, refusalOf(code))];
     this.holder.replaceChildren(...parts);
+  }
+
+  /** The style that the reader chose last, or where a stage is not written in it, tensors. */
+  style() {
+    const { code, stage } = this.scene;
+    return choice.style in (code.stages[stage.name] ?? {}) ? choice.style : "plain";
   }
 
   /** Formula | Code */
@@ -92,8 +99,8 @@ export class Code {
   parts({ lines, given, result, remark }, value) {
     const { code, stage, cell } = this.scene;
     const styles = choiceOf(say("style_code"), {
-      options: code.styles,
-      chosen: choice.style,
+      options: Object.fromEntries(Object.keys(code.stages[stage.name]).map((style) => [style, code.styles[style]])),
+      chosen: this.style(),
       choose: (style) => this.change({ style }),
       name: "style",
     });
@@ -123,7 +130,7 @@ export class Code {
 
   async copy() {
     const { code, stage, cell } = this.scene;
-    const script = scriptOf(code, stage.name, choice.style, cell);
+    const script = scriptOf(code, stage.name, this.style(), cell);
     const { button: pressed } = this;
     try {
       await navigator.clipboard.writeText(script);

@@ -140,5 +140,6 @@ export function choiceOf(label, { options, chosen, choose, name }) {
 
 /** How many times as large as its own pixels everything is drawn: 1, but in the lecture view. */
 export function drawnLarger() {
+  if (globalThis.document?.documentElement.dataset.lecture === undefined) return 1; // to ask for a style takes time
   return Number(getComputedStyle(document.documentElement).getPropertyValue("--larger")) || 1;
 }

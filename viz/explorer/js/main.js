@@ -5,7 +5,7 @@ import { unpacked } from "./message.js";
 
 const explorers = new WeakMap();
 
-export default function mount({ data, parentElement, setStateValue, setTriggerValue }) {
+export default function mountInApp({ data, parentElement, setStateValue, setTriggerValue }) {
   let explorer = explorers.get(parentElement);
   if (explorer?.root !== parentElement.querySelector(".explorer")) {
     explorer = new Explorer(parentElement);

@@ -1,7 +1,7 @@
 // Pixels: cells, hatching, thumbnails, and the figure drawn without Plotly.
 
 import { colourPixels } from "./colours.js";
-import { Drawn } from "./elements.js";
+import { Drawn, drawnLarger } from "./elements.js";
 import { cellBox, wholeWindow } from "./geometry.js";
 import { precise } from "./numbers.js";
 
@@ -64,9 +64,14 @@ export function paintPixels(canvas, { values, rows, columns }, scale, range) {
   context.putImageData(image, 0, 0);
 }
 
+/** Pixels of the screen for one of the page. */
+function densityNow() {
+  return (globalThis.devicePixelRatio || 1) * drawnLarger();
+}
+
 /** Gives a canvas this size in CSS pixels, at the screen's density, and returns its empty context. */
 export function context2d(canvas, width, height) {
-  const density = globalThis.devicePixelRatio || 1;
+  const density = densityNow();
   const [columns, rows] = [Math.round(width * density), Math.round(height * density)];
   const context = canvas.getContext("2d");
   if (canvas.width !== columns || canvas.height !== rows) {
@@ -205,7 +210,7 @@ let ticks = null; // as last drawn
  *  on a canvas of the page would lay out the page. */
 function ticksOf(figure, palette) {
   const { layout, window, rowLabels, columnLabels } = figure;
-  const place = JSON.stringify([layout, window, palette.signature, globalThis.devicePixelRatio]);
+  const place = JSON.stringify([layout, window, palette.signature, densityNow()]);
   if (drawn.differs("ticks", place, rowLabels, columnLabels)) {
     ticks = document.createElement("canvas");
     const context = context2d(ticks, layout.width, layout.height);

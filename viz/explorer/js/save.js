@@ -4,7 +4,7 @@ import { certificateOf, certified, certifiedPdf, SVG } from "./certificate.js";
 import { element, shape } from "./elements.js";
 import { beyondInWords } from "./colour_end.js";
 import { scaleEnd } from "./numbers.js";
-import { context2d, FONT, hatch, isHidden, paintedCells, paintFigure, tickLabels } from "./paint.js";
+import { context2d, FONT, hatch, isHidden, paintedCells, tickLabels } from "./paint.js";
 import { rasterOf } from "./pdf.js";
 import { plotlyFigure } from "./plotly.js";
 import { axisLabel, columnName } from "./table.js";
@@ -29,14 +29,11 @@ export async function save(format, name, drawn) {
 
 async function addressIn(format, { figure, palette, renderer, Plotly, run, view }) {
   if (format === "csv") return addressOf([UTF8, csvOf(figure)], "text/csv;charset=utf-8");
-  const scan = run?.scan;
-  const image = format === "pdf" || scan ? "svg" : format; // of which the others are made
-  const ours = image === "svg" ? svgImage : canvasImage;
-  const drawn = await (renderer === "plotly" ? plotlyImage(Plotly, image, figure, palette) : ours(figure, palette));
-  const whole = scan ? withCode(drawn, scan) : drawn;
+  const svg = await (renderer === "plotly" ? plotlyImage(Plotly, figure, palette) : svgImage(figure, palette));
+  const whole = run?.scan ? withCode(svg, run.scan) : svg; // of which the others are made
   const certificate = run && certificateOf(run, view, figure);
   if (format === "pdf") return addressOf(await certifiedPdf(whole, certificate), "application/pdf");
-  const made = format === "png" && scan ? (await rasterOf(whole, DENSITY)).canvas.toDataURL("image/png") : whole;
+  const made = format === "png" ? (await rasterOf(whole, DENSITY)).canvas.toDataURL("image/png") : whole;
   return certificate ? certified(made, certificate) : made;
 }
 
@@ -67,7 +64,7 @@ function addressOf(parts, type) {
 }
 
 /** Plotly's image of the figure, with title, colour scales and hatching. */
-function plotlyImage(Plotly, format, figure, palette) {
+function plotlyImage(Plotly, figure, palette) {
   const { data, layout } = plotlyFigure(figure, palette);
   const last = data.length - 1;
   data.forEach((trace, n) => {
@@ -102,8 +99,7 @@ function plotlyImage(Plotly, format, figure, palette) {
     images: [{ ...whole, source: hatchImage(figure, palette), sizing: "stretch", layer: "above" }],
     annotations: captions(figure, palette),
   };
-  const scale = format === "png" ? DENSITY : 1;
-  return Plotly.toImage({ data, layout: picture }, { format, width, height, scale });
+  return Plotly.toImage({ data, layout: picture }, { format: "svg", width, height });
 }
 
 /** A title, broken into lines of at most this width. */
@@ -141,25 +137,7 @@ function hatchImage(figure, palette) {
   return canvas.toDataURL("image/png");
 }
 
-/** Our own drawing of the figure, with its words. */
-function canvasImage(figure, palette) {
-  const drawn = document.createElement("canvas");
-  paintFigure(drawn, figure, palette);
-  const { top, words, width, height } = framed(figure);
-  const canvas = document.createElement("canvas");
-  const context = context2d(canvas, width, height);
-  context.fillStyle = palette.background;
-  context.fillRect(0, 0, canvas.width, canvas.height);
-  context.drawImage(drawn, MARGIN.l, top, figure.layout.width, figure.layout.height);
-  context.fillStyle = palette.text;
-  for (const { text, font, x, y } of words) {
-    context.font = font;
-    context.fillText(text, x, y);
-  }
-  return canvas.toDataURL("image/png");
-}
-
-/** The same, its cells as one image a panel and all words as text. */
+/** Our own drawing of the figure, with its words: its cells as one image a panel and all words as text. */
 function svgImage(figure, palette) {
   const { layout, panels, window } = figure;
   const { top, words, width, height } = framed(figure);

@@ -52,10 +52,23 @@ function fromPython(model) {
   });
 }
 
+/** Hides the still pictures of a widget that lives, wherever they stand. Returns how to show them. */
+function hideStills(model) {
+  const style = document.createElement("style");
+  style.textContent = `[data-attention-still="${model.get("_run")}"] { display: none; }`;
+  document.head.append(style);
+  return () => style.remove();
+}
+
 async function render({ model, el }) {
   try {
     const { mount, parts } = await libraryOf(model);
-    return mount({ model, el, parts });
+    const close = mount({ model, el, parts });
+    const showStills = hideStills(model);
+    return () => {
+      close();
+      showStills();
+    };
   } catch (error) {
     el.textContent = `${error.message} Run the cell again.`;
   }

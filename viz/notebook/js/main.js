@@ -13,6 +13,8 @@ import { katexOf } from "./katex.js";
 import { Theme } from "./theme.js";
 import { sentencesOf } from "./sentences.js";
 
+export { default } from "../../explorer/js/main.js"; // so the app and notebooks have one script
+
 const say = sentencesOf("main");
 
 const TALLEST = 620; // pixels of a picture: the window of a notebook says nothing about its room

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 say = sentences_of("all_heads.remarkable")
 
+MAPS = 64  # heads whose maps are shown while they are left out, at most
 CELLS = 24  # rows and columns of a small map, at most
 HUES: Mapping[str, str] = {
     "surprise": PROBABILITY,
@@ -60,7 +61,7 @@ def what_stands_out(look: Look) -> Panel:
         (offer.name, look.request),
         partial(_work, look.model, trace),
         offer,
-        lambda _: _sought(heads),
+        partial(_sought, look, heads),
     )
     panel = Panel("all-heads-scan")
     if run is None or run.found is None or not run.complete:
@@ -74,9 +75,22 @@ def what_stands_out(look: Look) -> Panel:
     )
 
 
-def _sought(heads: int) -> None:
-    """What stands in the picture's place while the passes run."""
+def _sought(look: Look, heads: int, run: Passes[Scan]) -> None:
+    """What stands in the picture's place while the passes run: the maps of the heads, in full colour those
+    that have been left out."""
     st.markdown(say("model_reads_text", heads=heads))
+    if heads > MAPS:
+        return
+    done = 0 if run.found is None else run.found.done
+    maps = "".join(
+        _map(look, {"place": attention.place.name, "head": str(head)})
+        for attention in look.trace.attention
+        for head in range(attention.heads)
+    )
+    rule = f".sought .frame:nth-child(n + {done + 1}) {{ opacity: 0.3 }}"
+    st.html(
+        f'<style>{_STYLE}{rule}</style><div class="findings-place"><div class="sought">{maps}</div></div>'
+    )
 
 
 def _listed(look: Look, findings: tuple[Finding, ...]) -> None:

@@ -140,7 +140,6 @@ def _own_runs() -> dict[str, ProfileKey]:
 PROFILE = "profile"  # key of a widget, and the link's parameter
 OVER, OWN = "Over a corpus", "Your corpus"  # the names that links say
 _FOLDERS, _TYPED = "corpus-folders", "corpus-folder"  # session state: opened ones; what is typed
-_LAST = "corpus-profile"  # session state: the title that was shown last
 _REFUSED = "corpus-folder-refused"
 FOLDERS_KEPT = 8
 COMMAND = Profile.__module__.rpartition(".")[0]  # as this package is called here
@@ -190,14 +189,14 @@ def sources(name: str) -> Mapping[str, Source]:
 def choose(known: Mapping[str, Source]) -> Source:
     """The profile that is shown; a choice only where there are several."""
     titles, state = list(known), st.session_state
-    if PROFILE not in state and PROFILE not in st.query_params and state.get(_LAST) in known:
-        state[PROFILE] = state[_LAST]  # Streamlit forgets a widget on the way to another page
-    if state.get(PROFILE, titles[0]) not in known:
-        state[PROFILE] = titles[0]
+    chosen = state.get(PROFILE, titles[0])
+    # Set each time: a link within the app has no profile, which Streamlit reads as the first one.
+    state[PROFILE] = chosen if chosen in known else titles[0]
     if len(titles) == 1:
         return known[titles[0]]
-    state[_LAST] = st.selectbox("Profile", titles, key=PROFILE, bind="query-params")
-    return known[state[_LAST]]
+    return known[
+        st.selectbox("Profile", titles, key=PROFILE, bind="query-params", persist_state="session")
+    ]
 
 
 def _take_folder() -> None:
@@ -212,7 +211,7 @@ def _take_folder() -> None:
     opened = [one for one in st.session_state.get(_FOLDERS, ()) if one != folder]
     st.session_state[_FOLDERS] = [*opened, folder][-FOLDERS_KEPT:]
     st.session_state[_TYPED] = ""
-    st.session_state[PROFILE] = st.session_state[_LAST] = f"folder {Path(folder).name}"
+    st.session_state[PROFILE] = f"folder {Path(folder).name}"
     model = _open(Path(folder)).about.model
     view = replace(current(), show=OVER)
     change_view(replace(view, model=model) if may_be_linked(model) else view)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy as np
 import pandas as pd
@@ -75,7 +77,7 @@ def with_token(
         if number not in tokens:
             if len(tokens) == LOOKED_THROUGH:
                 break
-            tokens[number] = model.tokens(profile.texts[number])
+            tokens[number] = _tokens(ref(model), profile.texts[number])
         if wanted in {tokens[number][one].text.strip(" ▁").casefold() for one in (query, key)}:
             one = CorpusExample(
                 profile.sums.heads[at], profile.texts[number], query, key, float(row["weight"])
@@ -84,6 +86,13 @@ def with_token(
         if len(found) == SEARCHED:
             break
     return list(found.values())
+
+
+@lru_cache(maxsize=64)
+def _tokens(model: "ref[Model]", text: str) -> Sequence[Token]:
+    """A window of a corpus, cut once: each run of the page shows its examples again."""
+    there = model()
+    return () if there is None else there.tokens(text)
 
 
 def message(
@@ -117,7 +126,7 @@ def _drawn(one: CorpusExample, model: "Model", *, runs: bool, opens: bool) -> Ma
     tokens: Sequence[Token]
     weights: list[float] | None = None
     if not runs and model.config.shape != "encoder-decoder":
-        tokens = model.tokens(one.text)
+        tokens = _tokens(ref(model), one.text)
     else:
         trace = traced(Request(model.address, one.text), passing=True)
         attention = trace.find(layer)

@@ -1,9 +1,11 @@
 """What comes of a run: how sure the model was of each token, the loss of the sentence, and the next token."""
 
 import html
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -23,6 +25,7 @@ from viz.state.navigation import HOME, has_others, page_address
 from viz.state.session import current
 
 if TYPE_CHECKING:
+    from model.profile.corpus_profile import Profile
     from model.run.model import Model
 
 say = sentences_of("home.outcome")
@@ -63,16 +66,25 @@ def job_of(model: "Model", head: Head) -> str:
     """What a head does over the shipped corpus, with the evidence; "" where no profile of these weights says
     it."""
     from model.profile.shipped import profile_of  # imports torch, as the labels do
-    from viz.notation.head_labels import KIND, given_labels
 
     profile = profile_of(model)
-    if profile is None:
-        return ""
-    rows = given_labels(profile)
-    mine = rows[(rows["layer"] == head[0]) & (rows["head"] == head[1])].to_dict("records")
-    if not mine:
-        return ""
-    row, kind = mine[0], KIND[mine[0]["label"]]
+    return "" if profile is None else _jobs(profile).get(head, "")
+
+
+@lru_cache(maxsize=8)
+def _jobs(profile: "Profile") -> Mapping[Head, str]:
+    """The first label of each head that has some, in words."""
+    from viz.notation.head_labels import given_labels
+
+    rows = given_labels(profile).drop_duplicates(["layer", "head"]).to_dict("records")
+    return {(row["layer"], row["head"]): _job(row) for row in rows}
+
+
+def _job(row: Mapping[Any, Any]) -> str:
+    """A label with its evidence, in words."""
+    from viz.notation.head_labels import KIND
+
+    kind = KIND[row["label"]]
     words = f"{kind.title.lower()} head: {row['score']:.2f}"
     if not np.isnan(row["control"]):
         words += f", control {row['control']:.2f}"

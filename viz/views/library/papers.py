@@ -222,6 +222,7 @@ def _work(name: str, claim: str, run: "Passes[Answered]") -> "Iterator[Answered]
 def _cards(name: str) -> None:
     """All claims; that of the link first."""
     answers = known(name)
+    st.html(_overview(answers))
     linked = claims().get(url.read({PAPER}).get(PAPER, ""))
     if linked is not None:
         st.html(f'<div class="papers">{_card(name, linked, answers)}</div>')
@@ -229,6 +230,27 @@ def _cards(name: str) -> None:
     for topic, grouped in groupby(others, attrgetter("topic")):
         cards = "".join(_card(name, claim, answers) for claim in grouped)
         st.html(f'<h2 class="topic">{html.escape(topic)}</h2><div class="papers">{cards}</div>')
+
+
+def _overview(answers: Mapping[str, PaperResult]) -> str:
+    """HTML: each claim as one square with the sign of its verdict, empty where it has none yet, and how many
+    there are of each. A click leads to its card."""
+    squares = []
+    for claim in claims().values():
+        result = answers.get(claim.name)
+        kind, sign = ("", "") if result is None else _SIGNS[result.verdict]
+        said = claim.title + (f": {result.verdict}" if result else "")
+        words = html.escape(said, quote=True)
+        squares.append(
+            f'<a class="{kind}" href="#paper-{claim.name}" aria-label="{words}" title="{words}">{sign}</a>'
+        )
+    counts = Counter(one.verdict for one in answers.values())
+    key = "".join(
+        f"<span>{sign} {counts[verdict]} {verdict}</span>"
+        for verdict, (_, sign) in _SIGNS.items()
+        if counts[verdict]
+    )
+    return f'<nav class="verdicts" aria-label="Claims">{"".join(squares)}<p>{key}</p></nav>'
 
 
 def _card(name: str, claim: PaperClaim, answers: Mapping[str, PaperResult]) -> str:
@@ -248,7 +270,7 @@ def _card(name: str, claim: PaperClaim, answers: Mapping[str, PaperResult]) -> s
         how = [claim.measured, result.reason, f"{', '.join([*counts, f'{result.seconds:.1f} s'])}."]
     page, parameters = read_address(claim.link)
     return (
-        f'<article class="paper"><h3>{html.escape(claim.title)}{verdict}</h3>'
+        f'<article class="paper" id="paper-{claim.name}"><h3>{html.escape(claim.title)}{verdict}</h3>'
         f"<p>{html.escape(claim.claim)}</p>{here}"
         f'<p class="quiet">Paper: {html.escape(paper.words)}</p>'
         f'<p class="source">{html.escape(paper.source)}</p>'

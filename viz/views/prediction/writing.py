@@ -16,6 +16,7 @@ from model.serving.engine import Request
 from model.trace.arrays import Array
 from model.trace.records import Token
 from viz.elements.one_of import one_step
+from viz.elements.plot import plot
 from viz.figures.bars import WrittenStep, written_steps
 from viz.notation.labels import token_label
 from viz.notation.markdown import bold_token
@@ -153,11 +154,17 @@ def _lead_to_explore(look: Look, tokens: Sequence[Token]) -> None:
         view_link(HOME, say("attend_explore_whole"), view)
 
 
-def growing(look: Look, tokens: tuple[Token, ...], run: Passes[Writing]) -> None:
-    """The text so far of a run under way."""
-    if run.found is not None and run.found.steps:
-        new = look.model.tokenizer.named(run.found.ids)
-        so_far(look.model.decoder_prompt(tokens), new, len(new))
+def growing(look: Look, tokens: tuple[Token, ...], choice: Choice, run: Passes[Writing]) -> None:
+    """The text so far of a run under way, and where tokens are taken from the model's own distribution how
+    probable each was."""
+    if run.found is None or not run.found.steps:
+        return
+    new = look.model.tokenizer.named(run.found.ids)
+    so_far(look.model.decoder_prompt(tokens), new, len(new))
+    if choice.sampling == UNCHANGED:
+        shares = np.exp([step.log_probability for step in run.found.steps])
+        steps = [WrittenStep([one.text], [share]) for one, share in zip(new, shares, strict=True)]
+        plot(written_steps(steps, chosen=len(steps) - 1), "prediction-growing")
 
 
 def so_far(given: Sequence[Token], new: Sequence[Token], step: int) -> None:
@@ -239,7 +246,7 @@ def writing(look: Look, choice: Choice, steps: int, *, compared: bool = False) -
             model, tokens, choice, steps=steps, compared=compared, turn=run.turn
         ),
         offer,
-        partial(growing, look, tokens),
+        partial(growing, look, tokens, choice),
     )
     if run is None or not (run.ended.is_set() or is_stopped(offer, key)):
         return None

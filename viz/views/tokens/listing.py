@@ -4,7 +4,7 @@ cut step by step."""
 import html
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import streamlit as st
@@ -16,6 +16,7 @@ from model.loading.registry import OWN_BERT, models
 from model.run.tokenizers import (
     GPT2Subset,
     Piece,
+    Tokenizer,
     WordTokenizer,
     gpt2,
     gpt2_tokens,
@@ -280,18 +281,21 @@ def _places_of_word(
     """Where the tokens of a word stand in the sentence; empty where they are not found in their order."""
     if number is None:
         return range(0)
-    try:
-        cuts = [
-            len(word_cut(look.model.tokenizer, look.request.text, at).own)
-            for at in range(len(words))
-        ]
-    except ValueError:
-        return range(0)
+    cuts = _lengths(look.model.tokenizer, look.request.text, len(words))
     typed = [place for place, piece in enumerate(own) if not piece.token.special]
-    if sum(cuts) != len(typed):
+    if not cuts or sum(cuts) != len(typed):
         return range(0)
     start = typed[sum(cuts[:number])]
     return range(start, start + cuts[number])
+
+
+@lru_cache(maxsize=32)
+def _lengths(tokenizer: Tokenizer, text: str, words: int) -> tuple[int, ...]:
+    """How many tokens each word of a text becomes; none where a word alone cannot be cut."""
+    try:
+        return tuple(len(word_cut(tokenizer, text, at).own) for at in range(words))
+    except ValueError:
+        return ()
 
 
 def _word_steps(look: Look, number: int | None) -> Part:

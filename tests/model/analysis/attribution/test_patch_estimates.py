@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 from model import Model, Trace
 from model.analysis import patch_map
@@ -18,7 +17,6 @@ from model.analysis.attribution.patching import (
     estimated_map,
     path_map,
 )
-from model.nn.transformer import Transformer
 from tests.model import hub_models
 from tests.model.analysis.attribution.test_patching import ANSWER, two_runs
 from tests.model.tiny import loaded
@@ -29,15 +27,13 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
     start, end = runs.answers(ANSWER)
     found: list[float] = []
     for spot in runs.all:
-        kind, name = next(iter(runs.sites_of([spot])))
+        kind, name = next(iter(runs.points_of([spot])))
         theirs = runs.kept[kind, name]
         if runs.what == "weights":  # those of run B, on the values of run A
             kind = "output"
             theirs = torch.tensor(b.find(name).weights() @ a.find(name).value)[None]
 
-        def through(site, place, x, spot=spot, kind=kind, name=name, theirs=theirs, *, step):
-            if (site, place) != (kind, name):
-                return x
+        def nudge(x, spot=spot, theirs=theirs, *, step):
             moved, head, token = x.clone(), spot.head, spot.token
             cells = (
                 0,
@@ -49,7 +45,7 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
             return moved
 
         less, more = (
-            runs.answer_of(runs.passed(a, partial(through, step=step)), ANSWER)[0]
+            runs.answer_of(runs.passed(a, {(kind, name): partial(nudge, step=step)}), ANSWER)[0]
             for step in (-size, size)
         )
         found.append((more - less) / (end - start) / size / 2)
@@ -110,64 +106,84 @@ def test_agreement_leaves_out_what_is_not_there_yet() -> None:
     assert agreement(np.full((1, 3), np.nan), estimate[:1]).cells == 0
 
 
-def test_a_path_is_the_receiver_fed_with_the_senders_difference_alone(
-    subtests: pytest.Subtests,
-) -> None:
-    """Against a computation by hand with the modules of a model of two layers."""
-    for reads in [READS, ("query",), ("value",)]:
-        with subtests.test(reads=reads):
-            model = loaded("gpt")
+def by_plain_hooks(
+    model: Model, a: Trace, b: Trace, sender: int, receiver: int, reads: tuple[str, ...], held: bool
+) -> float:
+    """The answer by PyTorch's own hooks on the maps of a model of two layers. held: the feed-forwards."""
+    first, second = model.module.get_submodule("decoder.blocks")
+    ids = [model.ids(trace.tokens) for trace in (a, b)]
+
+    def ended(ids: torch.Tensor, hooks: dict[torch.nn.Module, object]) -> float:
+        handles = [module.register_forward_hook(hook) for module, hook in hooks.items()]
+        with torch.inference_mode():
+            last = model.module(ids)[0, -1]
+        for handle in handles:
+            handle.remove()
+        return float(last[ANSWER[1]] - last[ANSWER[0]])
+
+    read, written = [], []  # what W_O of layer 0 reads, and its feed-forward writes
+    for one in ids:
+        ended(
+            one,
+            {
+                first.self_attention.output: lambda _, given, gave: read.append(given[0]),
+                first.feed_forward: lambda _, given, gave: written.append(gave),
+            },
+        )
+    heads = read[0].clone()
+    heads[..., sender * 8 : sender * 8 + 8] = read[1][..., sender * 8 : sender * 8 + 8]
+    sent = partial(torch.nn.functional.linear, heads)
+    vectors: dict[str, torch.Tensor] = {}
+    maps = {name: getattr(second.self_attention, name) for name in READS}
+    caching = {
+        maps[name]: lambda _, given, gave, name=name: vectors.update({name: gave}) for name in READS
+    }
+    output = first.self_attention.output
+    replacing = {output: lambda _, given, gave: sent(output.weight, output.bias)}
+    fixed = {first.feed_forward: lambda _, given, gave: written[0]} if held else {}
+    ended(ids[0], caching | replacing | fixed)
+
+    def put(name: str, _: object, given: object, gave: torch.Tensor) -> torch.Tensor:
+        changed, columns = gave.clone(), slice(receiver * 8, receiver * 8 + 8)
+        changed[..., columns] = vectors[name][..., columns]
+        return changed
+
+    return ended(ids[0], {maps[name]: partial(put, name) for name in reads})
+
+
+def test_a_path_is_what_plain_hooks_make_of_it(subtests: pytest.Subtests) -> None:
+    """With feed-forwards held as in run A, and with those that read the sender (Wang et al. 2022)."""
+    for name, reads in product(["gpt", "llama", "gpt-post"], [READS, ("query",), ("value",)]):
+        with subtests.test(name=name, reads=reads):
+            model = loaded(name)
             a, b = two_runs(model)
-            found = path_map(model, a, b, ("decoder.1.self", 2), reads, answer=ANSWER)  # type: ignore[arg-type]
-            assert found.shape == (1, 3)
-            runs = PatchedRuns(model, a, b, "head")
-            start, end = runs.answers(ANSWER)
-            module = model.module
-            assert isinstance(module, Transformer)
-            block = module.decoder.blocks[1]
-            stream = torch.tensor(a.residual["decoder"][2])  # before layer 1
-            for sender in range(3):
-                one, other = (trace.find("decoder.0.self").output[sender] for trace in (a, b))
-                weight = model.layer("decoder.0.self").output.weight[:, sender * 8 : sender * 8 + 8]
-                reached = stream + torch.tensor(other - one) @ weight.T
-                with torch.inference_mode():
-                    vectors = []
-                    for name in READS:
-                        made = [
-                            getattr(block.self_attention, name)(block.self_norm(x)).unflatten(
-                                -1, (3, 8)
-                            )
-                            for x in (stream, reached)
-                        ]
-                        made[0][:, 2] = made[name in reads][:, 2]
-                        vectors.append(made[0].transpose(0, 1))
-                    mixed = F.scaled_dot_product_attention(*vectors, is_causal=True)
-                    x = stream + block.self_attention.output(mixed.transpose(0, 1).flatten(1))
-                    x = x + block.feed_forward(block.feed_forward_norm(x))
-                    logits = module.logits(module.decoder.normed(x))[-1]
-                moved = float(logits[ANSWER[1]] - logits[ANSWER[0]])
-                assert found[0, sender] == pytest.approx((moved - start) / (end - start), abs=1e-4)
-            assert np.ptp(found) > 1e-3
+            start, end = PatchedRuns(model, a, b, "head").answers(ANSWER)
+            found = {}
+            for way in ("fixed", "recomputed"):
+                found[way] = path_map(
+                    model, a, b, ("decoder.1.self", 2), reads, answer=ANSWER, feed_forwards=way
+                )
+                assert found[way].shape == (1, 3)
+                for sender in range(3):
+                    moved = by_plain_hooks(model, a, b, sender, 2, reads, way == "fixed")
+                    share = (moved - start) / (end - start)
+                    assert found[way][0, sender] == pytest.approx(share, abs=1e-4)
+            assert np.abs(found["fixed"] - found["recomputed"]).max() > 1e-3
+    with pytest.raises(ValueError, match="feed_forwards is 'held'"):
+        path_map(model, a, b, ("decoder.1.self", 2), answer=ANSWER, feed_forwards="held")
 
 
 def test_a_path_in_other_models_is_finite_and_from_earlier_heads_only(
     subtests: pytest.Subtests,
 ) -> None:
-    for model in ["gpt-post", "llama", "translator"]:
-        with subtests.test(model=model):
-            own = loaded(model)
+    for own in [*map(loaded, ["gpt-post", "translator"]), hub_models.loaded("llama")]:
+        with subtests.test(model=own.name):
             a, b = two_runs(own)
             last = a.attention[-1].name
-            found = path_map(own, a, b, (last, 0), answer=ANSWER)
-            assert found.shape == (len(a.attention) - 1, 3)
-            assert np.isfinite(found).all()
+            for way in ("fixed", "recomputed"):
+                found = path_map(own, a, b, (last, 0), answer=ANSWER, feed_forwards=way)
+                assert found.shape[0] == len(a.attention) - 1
+                assert np.isfinite(found).all()
+                assert found.any()
             with pytest.raises(ValueError, match="No head comes before"):
                 path_map(own, a, b, (a.attention[0].name, 0), answer=ANSWER)
-
-
-def test_a_path_in_a_hub_model_with_shared_keys() -> None:
-    model = hub_models.loaded("llama")
-    a, b = two_runs(model)
-    found = path_map(model, a, b, (a.attention[-1].name, 1), answer=ANSWER)
-    assert np.isfinite(found).all()
-    assert found.any()

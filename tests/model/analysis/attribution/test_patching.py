@@ -6,10 +6,8 @@ import torch
 
 from model import Intervention, Model, Trace
 from model.analysis import patch_map
-from model.analysis.attribution import patching
 from model.analysis.attribution.patching import WHATS, PatchedRuns
-from model.analysis.heads import contributions
-from model.nn.patches import unchanged
+from model.run import passes
 from model.trace.arrays import Array
 from tests.model import hub_models
 from tests.model.tiny import TINY, loaded, of_shape, run
@@ -45,7 +43,7 @@ def hold_at_both_ends(model: Model) -> None:
     np.testing.assert_array_equal(logits(model, runs.run([runs.all])), b.logits)
     start = [spot for spot in runs.all if spot.name == runs.all[0].name]
     for spots, trace in (((), a), (start, b)):  # a batch rounds as a batch of that run does
-        together, alone = runs.run([spots] * 3), runs.passed(trace, unchanged, 3)
+        together, alone = runs.run([spots] * 3), runs.passed(trace, rows=3)
         np.testing.assert_array_equal(together.numpy(), alone.numpy())
 
 
@@ -109,9 +107,9 @@ def test_a_batch_gives_what_each_patch_gives_alone(subtests: pytest.Subtests) ->
 
 
 def test_what_is_not_done_yet_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contributions, "MOST_ROWS", 2)
+    monkeypatch.setattr(passes, "MOST_ROWS", 2)
     model = loaded("gpt")
-    maps = list(patching.patch_maps(PatchedRuns(model, *two_runs(model), "head"), ANSWER))
+    maps = list(PatchedRuns(model, *two_runs(model), "head").shares(ANSWER))
     assert [int(np.isnan(one).sum()) for one in maps] == [4, 3, 1, 0]
     np.testing.assert_array_equal(maps[1][0], maps[-1][0])
 

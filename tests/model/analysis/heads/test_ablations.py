@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-import model.analysis.heads.contributions as ablation_map
 from model import Intervention, Model, Trace
 from model.analysis.heads.contributions import Ablations, ablate_each
 from model.analysis.tokens.prediction import divergence, probabilities
+from model.run import passes
 from tests.model.tiny import loaded, run
 
 WATCHED = (3, 5)
@@ -87,7 +87,7 @@ def test_news_after_each_batch_in_a_turn_of_its_own_and_stopping_leaves_what_was
         yield
         turns.append("out")
 
-    monkeypatch.setattr(ablation_map, "MOST_ROWS", 2)
+    monkeypatch.setattr(passes, "MOST_ROWS", 2)
     model = loaded("gpt")  # 2 layers of 3 heads
     news = ablate_each(model, run(model), WATCHED, turn)
     first = next(news)

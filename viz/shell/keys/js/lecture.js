@@ -18,6 +18,8 @@ const CELLS = {
   ArrowDown: { row: 1 },
 };
 const PICTURE = ".stMain .js-plotly-plot";
+const TITLE = ".st-key-heading h1";
+const CONTROLS = ".st-key-page .st-key-controls";
 const CHART = ".stMain .stPlotlyChart";
 const MEASURED = ".stPlotlyChart, [data-testid=stFullScreenFrame]"; // by Streamlit, for its size
 const WORDS = ".stMain [data-testid=stColumn]:last-child [data-testid=stElementContainer]:not(:has(.stPlotlyChart))";
@@ -47,8 +49,13 @@ function limit(chart, top) {
   chart.closest("[data-testid=stElementContainer]")?.style.setProperty("--room", `${room}px`);
 }
 
-/** Each chart that is measured is limited; of the words beside it those that would be cut are left out. */
+/** The controls stand in the line of the title; each chart that is measured is limited; of the words beside it those
+ * that would be cut are left out. */
 function limitAll() {
+  const { dataset, style } = document.documentElement;
+  style.setProperty("--title", `${document.querySelector(TITLE)?.offsetWidth ?? 0}px`);
+  if (document.querySelector(CONTROLS)?.offsetParent) dataset.titleBeside = "";
+  else delete dataset.titleBeside;
   for (const chart of document.querySelectorAll(CHART)) chart.getBoundingClientRect();
   const words = [...document.querySelectorAll(WORDS)];
   for (const { dataset } of words) delete dataset.outside;
