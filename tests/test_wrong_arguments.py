@@ -2,6 +2,7 @@
 
 import linecache
 import math
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, isclass, ismodule, signature
@@ -246,6 +247,7 @@ def test_no_public_name_answers_a_wrong_argument_from_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    warnings.simplefilter("ignore", DeprecationWarning)  # of names that have another one now
     table = labels(load_model("stories"))  # the same for each profile of it
     monkeypatch.setattr("model.profile.run.labels", lambda model: table)
     inside: dict[tuple[str, str], list[str]] = {}

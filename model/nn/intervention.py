@@ -161,7 +161,10 @@ class Intervention:
         return f"Intervention({', '.join(changed)})"
 
     def __post_init__(self) -> None:
-        check_fields(self, besides=_MEMBERS)
+        if (
+            type(self) is Intervention
+        ):  # one from a file has annotations of its own, and is checked by them
+            check_fields(self, besides=_MEMBERS)
         for name in _MEMBERS:
             members = getattr(self, name)
             if members is not None or name != "only":

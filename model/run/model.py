@@ -4,8 +4,7 @@ too."""
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, Literal, Protocol, cast, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import torch
@@ -13,20 +12,18 @@ from torch import Tensor
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED
-from model.nn.patches import HookPoint, Hooks, cache_hooks, patch_hooks
 from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
 from model.nn.steering import PassChange, parted
 from model.run.inputs import TokenIds, ids_given, is_several
+from model.run.passes import from_other_run
 from model.run.protocols import (
     AttentionLayer,
-    Named,
     Runnable,
     check_continues,
     check_id,
     check_intervention,
     check_length,
-    check_patch,
     in_names,
 )
 from model.run.tokenizers import Tokenizer, clean
@@ -47,49 +44,6 @@ from model.trace.lazy import Room
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace, Vocabulary
 from model.trace.unproven import require
-
-
-class TextReader(Named, Protocol):
-    """A model that reads texts."""
-
-    def tokens(self, text: str) -> tuple[Token, ...]: ...
-
-    def ids(self, tokens: Sequence[Token]) -> Tensor: ...
-
-
-def from_other_run(
-    model: TextReader,
-    recorder: Recorder,
-    tokens: tuple[Token, ...],
-    target_tokens: tuple[Token, ...],
-) -> tuple[Hooks, ...]:
-    """What puts the parts of the other run, which is passed now, into the next one, as its intervention
-    asks.
-
-    Args:
-        recorder: of the next pass; it is read, not written into.
-        tokens: of the text of the next pass.
-        target_tokens: that both decoders read; () without a second stack.
-
-    Raises ValueError where they do not fit.
-    """
-    patch = recorder.intervention.patch
-    if patch is None:
-        return ()
-    other = model.tokens(patch.text)
-    check_patch(patch, model.name, model.module, (len(tokens), len(target_tokens)), len(other))
-    points, kept = patch.points, dict[HookPoint, Tensor]()
-    donor = Recorder(
-        replace(recorder.intervention, patch=None),
-        recorder.level,
-        source=recorder.source,
-        deferred=True,
-        hooks=(cache_hooks(kept, points),),
-    )
-    with recording(donor), torch.inference_mode():
-        model.module(*map(model.ids, filter(None, (other, target_tokens))))
-    return (patch_hooks(kept, [points]),)
-
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
 RERUN_FROM = 512  # tokens; a pass over as many makes the vectors of attention again when asked for

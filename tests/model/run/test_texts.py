@@ -58,11 +58,11 @@ def assert_all_numbers(trace: Trace) -> None:
 def test_what_is_no_text_is_refused(model: Model, subtests: pytest.Subtests) -> None:
     for text in [{"the cat": "the dog"}, b"the cat", None]:
         with subtests.test(text=text):
-            for refused in (model.tokens, model.trace, model.truncate):
+            for refused in (model.tokens, model.trace):
                 with pytest.raises(ValueError, match=f"as a str .* not {type(text).__name__}"):
                     refused(text)
             with pytest.raises(ValueError, match="text is "):
-                model.kept(text)
+                model.truncate(text)
             if model.config.shape == "encoder-decoder" and text:
                 with pytest.raises(ValueError, match="target is "):
                     model.trace(sentence(model), text)
