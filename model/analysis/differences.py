@@ -12,6 +12,7 @@ import pandas as pd
 from model.analysis.difference_causes import ComparedStage, cause_of
 from model.analysis.stage_comparison import OUTPUT, SideBySide, StageComparison
 from model.nn.places import Place
+from model.system.border import at_border
 from model.system.words import Words
 from model.trace.trace import Trace
 from model.trace.unproven import proven
@@ -169,6 +170,7 @@ class _Coverage:
         return all(is_there for at, is_there in self.by_place.items() if counts(*at))
 
 
+@at_border
 def first_difference(a: Trace, b: Trace, *, model: "Model | None" = None) -> FirstDifference | None:
     """The first stage at which the second run leaves the first beyond rounding.
 
@@ -221,6 +223,7 @@ def first_difference(a: Trace, b: Trace, *, model: "Model | None" = None) -> Fir
     )
 
 
+@at_border
 def precision_by_layer(a: Trace, b: Trace) -> pd.DataFrame:
     """Every stage of both runs in order, such as those of a model and of its quantized twin.
 

@@ -27,6 +27,7 @@ from model.analysis.stream.stream import largest_numbers, layer_states
 from model.nn.intervention import Intervention
 from model.nn.places import Head, head_label, layer_label
 from model.run.passes import forward, ids_of
+from model.system.border import at_border
 from model.system.remote import asked
 from model.system.words import Words
 from model.trace.arrays import Wide
@@ -79,6 +80,7 @@ class Scan:
 
 
 @asked
+@at_border
 def scan(model: "Model", trace: Trace) -> tuple[Finding, ...]:
     """At most ten findings, those that stand out most among their like first, and two of a kind at most. One
     pass for each head. Raises ValueError for a trace of another model, or without its parts.

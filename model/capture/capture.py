@@ -21,6 +21,7 @@ from model.capture.watch import Watch, WatchedCall, unchanged
 from model.nn.config import ProvenPart, Stack
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.places import Place
+from model.system.border import at_border
 from model.trace.arrays import read_only
 from model.trace.collect import words_of
 from model.trace.given import GivenTokens
@@ -99,6 +100,7 @@ class CaptureWarning(UserWarning):
     """
 
 
+@at_border
 def capture(
     module: nn.Module,
     *inputs: Any,

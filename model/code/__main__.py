@@ -7,7 +7,7 @@ from model.code.check import checked_difference
 from model.code.script import model_script, stem, weights_file
 from model.loading.registry import load_model
 from model.system.commands import CommandParser, command
-from model.system.files import write_whole
+from model.system.files import made_folder, write_whole
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def _write() -> None:
         raise ValueError(f"{given.model} cannot be written as code: {refusal}.") from refusal
     script = given.output / f"{stem(model)}.py"
     weights = given.output / f"{stem(model)}.safetensors"
-    given.output.mkdir(parents=True, exist_ok=True)
+    made_folder(given.output)
     write_whole(script, text.encode())
     write_whole(weights, weights_file(named))
     print(f"Wrote {script} and {weights}.", file=sys.stderr)

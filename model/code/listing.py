@@ -13,6 +13,7 @@ from model.nn.config import Stack, TransformerConfig
 from model.nn.places import Place, TokenPart
 from model.nn.positions import RotaryPairs
 from model.nn.stages import SCORE_STAGES
+from model.system.border import at_border
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -107,6 +108,7 @@ def part(w, name):
 """
 
 
+@at_border
 def listing(model: "Model") -> str:
     """The listing of a loaded model, with the shape of each result as a comment.
 

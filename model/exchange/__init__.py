@@ -10,6 +10,7 @@ again = read("cache.npz")  # of TransformerLens, nnsight, Hugging Face's library
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
@@ -19,6 +20,8 @@ from model.exchange.headvis import read_headvis, write_headvis
 from model.exchange.layers import records_of
 from model.nn.config import ProvenPart
 from model.nn.places import Place
+from model.system.border import at_border
+from model.system.files import there
 from model.trace import array_file
 from model.trace.description import FORMAT, KEY
 from model.trace.given import GivenTokens
@@ -43,6 +46,7 @@ class HasKeys(Protocol):
 GivenNumbers = str | Path | BinaryIO | HasKeys | tuple[Any, ...] | list[Any]
 
 
+@partial(at_border, besides=("file_or_mapping",))
 def read(
     file_or_mapping: GivenNumbers,
     format: FormatName | None = None,
@@ -87,7 +91,7 @@ def read(
     and more or fewer tokens than were read.
     """
     if isinstance(file_or_mapping, str | Path):
-        path = Path(file_or_mapping)
+        path = there(file_or_mapping)
         if format == "headvis" or path.is_dir() or path.suffix == ".json":
             run, words, model = read_headvis(path)
             return _trace(
@@ -119,6 +123,7 @@ def read(
     return _trace(run, chosen, kind.title, tokens, target_tokens)
 
 
+@at_border
 def write(trace: Trace, file: str | Path, format: FormatName) -> None:
     """Writes what was recorded as another program names it. A file of that name is replaced.
 
@@ -140,12 +145,8 @@ def write(trace: Trace, file: str | Path, format: FormatName) -> None:
         write_headvis(trace, path)
     elif format == "trace":
         trace.save(path)
-    elif format in FORMATS:
-        save_arrays(path, FORMATS[format].writes(trace))
     else:
-        raise ValueError(
-            f"{format!r} is no format; there are {', '.join([*FORMATS, 'headvis', 'trace'])}."
-        )
+        save_arrays(path, FORMATS[format].writes(trace))
 
 
 def _is_trace(name: str, file: BinaryIO, size: int) -> bool:

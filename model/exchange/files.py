@@ -47,6 +47,10 @@ def content(file: "str | Path | BinaryIO") -> Iterator[tuple[str, BinaryIO, int]
         with opened(Path(file), bound(), SETTING_OF_TRACES) as (stream, size):
             yield Path(file).name, stream, size
         return
+    if not hasattr(file, "seek"):
+        raise ValueError(
+            f"{type(file).__name__} holds no attention: give a file, or tensors by name."
+        )
     size = bounded(file.seek(0, io.SEEK_END), bound(), SETTING_OF_TRACES)
     yield Path(str(getattr(file, "name", "file"))).name, file, size
 

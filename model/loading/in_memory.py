@@ -5,18 +5,17 @@ It is never changed: a twin of its modules, which has the same weights in memory
 
 import threading
 import weakref
-from collections.abc import Sequence
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from model.hub.config import shape_of
-from model.hub.id_tokenizer import IdTokenizer
 from model.hub.layer_by_layer import in_float32
 from model.hub.library import missing_library
 from model.hub.loading import check_rounding
@@ -26,19 +25,21 @@ from model.hub.tokenizer import isolated
 from model.hub.twin import check_weights, twin, weights_changed
 from model.nn.config import Shape
 from model.nn.intervention import UNCHANGED, Intervention
+from model.run.inputs import TokenIds, row_of_ids
 from model.run.model import Model
 from model.run.protocols import cannot_be_shown
+from model.system.border import at_border
 from model.system.memory import enough_memory
 from model.trace.trace import Trace
 
-TextOrIds = str | Sequence[int] | Tensor  # letters, or ids: (token,) or (1, token)
 _SPREADS = (nn.DataParallel, nn.parallel.DistributedDataParallel)  # their forward adds nothing
 
 
+@partial(at_border, besides=("text",))
 def trace(
     model: nn.Module,
-    tokenizer: Any,
-    text: TextOrIds,
+    tokenizer: PreTrainedTokenizerBase | None,
+    text: str | TokenIds,
     *,
     target: str | None = None,
     intervention: Intervention = UNCHANGED,
@@ -62,19 +63,13 @@ def trace(
     >>> trace(transformers.GPT2LMHeadModel(config).eval(), None, [3, 1, 4, 1, 5])
     <Trace of GPT2LMHeadModel: 5 tokens, 2 attention layers>
     """
+    ids = text if isinstance(text, str) else row_of_ids(text)
     ours = opened(model, tokenizer)
-    if isinstance(text, str):
-        return ours.trace(text, target, intervention, record=record, explicit=explicit)
-    ids = _ids(text)
-    names = None if tokenizer is None else ours.tokenizer
-    reads = IdTokenizer(ours.config.d_vocab, ours.tokenizer.start, ours.tokenizer.end, names)
-    trace_of_ids = ours.reading(reads).trace(
-        " ".join(map(str, ids)), target, intervention, record=record, explicit=explicit
-    )
-    return trace_of_ids if names is None else replace(trace_of_ids, text=names.decode(ids))
+    return ours.trace(ids, target, intervention, record=record, explicit=explicit)
 
 
-def opened(model: nn.Module, tokenizer: Any) -> Model:
+@at_border
+def opened(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None) -> Model:
     """A loaded model as one of ours, for several texts. Its attention is proven once, and again after its
     weights or its parts were changed, but for changes through `.data`, which PyTorch does not count; what
     was proven is forgotten with the model.
@@ -220,20 +215,3 @@ def _with_states(model: PreTrainedModel, shape: Shape) -> nn.Module:
     predicts = shape != "encoder" and model.get_output_embeddings() is not None
     body: nn.Module = model if predicts else model.base_model
     return body
-
-
-def _ids(given: Sequence[int] | Tensor) -> list[int]:
-    try:
-        ids = torch.as_tensor(given)
-    except (TypeError, ValueError, RuntimeError, KeyError) as error:
-        raise ValueError(
-            f"One text is read at a time, as a str or as a row of ids, not {type(given).__name__}; of what a "
-            'tokenizer gives, pass ["input_ids"].'
-        ) from error
-    if ids.ndim == 2 and len(ids) == 1:
-        ids = ids[0]
-    if ids.ndim != 1 or ids.is_floating_point() or not len(ids):
-        raise ValueError(f"One text is read at a time: a row of ids, not {tuple(ids.shape)}.")
-    if ids.min() < 0:
-        raise ValueError(f"No token has the id {int(ids.min())}: ids count from 0.")
-    return [int(id_) for id_ in ids]

@@ -129,4 +129,9 @@ def device_of(name: str | None) -> torch.device:
             f"ATTENTION_DEVICE names {kind.upper()}, but PyTorch finds no {kind.upper()} device on this "
             "computer."
         )
-    return torch.device(name)
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(
+            f"device is {name!r}; it must be one that PyTorch knows, such as 'cpu', 'cuda' or 'mps'."
+        ) from error

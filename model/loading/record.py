@@ -1,21 +1,32 @@
 """A pass of a model, written to a file: on a large machine, to be looked at on a small one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.loading.registry import load_model, models, silent
+from model.system.border import at_border
+from model.system.files import made_folder
 from model.trace.uploaded import ENDING
 
 if TYPE_CHECKING:
     from model.run.model import Model
 
 
-def record(model: str, text: str, to: Path, *, full: bool = False, by_layer: bool = False) -> None:
+@at_border
+def record(
+    model: str,
+    text: str | Sequence[int],
+    to: str | Path,
+    *,
+    full: bool = False,
+    by_layer: bool = False,
+) -> None:
     """Writes the trace of a pass over a text. The trace is in memory until it is written.
 
     Args:
         model: a name, an id of the hub or a folder.
+        text: a text, or token ids.
         to: the file, which `load_trace` reads.
         full: with the activations of feed-forwards.
         by_layer: for a model larger than memory; its layers are read from its files one after the other, in
@@ -33,8 +44,14 @@ def record(model: str, text: str, to: Path, *, full: bool = False, by_layer: boo
     _written(_opened(model, by_layer), text, to, full=full)
 
 
+@at_border
 def record_lines(
-    model: str, texts: Iterable[str], to: Path, *, full: bool = False, by_layer: bool = False
+    model: str,
+    texts: Iterable[str | Sequence[int]],
+    to: str | Path,
+    *,
+    full: bool = False,
+    by_layer: bool = False,
 ) -> list[Path]:
     """Writes a trace for each text that is not blank into a folder: 001.safetensors, and so on.
 
@@ -50,11 +67,12 @@ def record_lines(
     >>> [file.name for file in files]
     ['001.safetensors', '002.safetensors']
     """
-    lines = [text for text in texts if text.strip()]
+    lines = [text for text in texts if not isinstance(text, str) or text.strip()]
     if not lines:
         raise ValueError("There is no text to be recorded.")
     opened = _opened(model, by_layer)
-    to.mkdir(parents=True, exist_ok=True)
+    to = Path(to)
+    to = made_folder(to)
     files = [to / f"{number:03}{ENDING}" for number in range(1, len(lines) + 1)]
     for text, file in zip(lines, files, strict=True):
         _written(opened, text, file, full=full)
@@ -70,5 +88,5 @@ def _opened(name: str, by_layer: bool) -> "Model":
     return loading.by_layer(entry, name, silent)
 
 
-def _written(model: "Model", text: str, to: Path, *, full: bool) -> None:
+def _written(model: "Model", text: str | Sequence[int], to: str | Path, *, full: bool) -> None:
     model.trace(text, record="full" if full else "attention").save(to)

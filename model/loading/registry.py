@@ -9,7 +9,7 @@ from model.download.entries import ENTRIES, HUB_ENTRIES, OWN_BERT, Entry, is_on_
 from model.download.hub import is_hub_id
 from model.download.wheel import Progress
 from model.loading.untrained import UNTRAINED, untrained_bytes
-from model.nn.places import meant
+from model.system.border import at_border, meant
 from model.system.settings import MEGABYTE, Settings, settings
 from model.trace.uploaded import ENDING, is_uploaded
 
@@ -150,6 +150,7 @@ def silent(sentence: str, share: float | None) -> None:
     """A progress callback that does nothing."""
 
 
+@at_border
 def load_model(
     name: str | Path,
     *,
@@ -205,6 +206,8 @@ def named(name: object) -> str:
 
 def _unknown(name: str) -> str:
     near = meant(name, (*models, *untrained(), *hub_models))
+    if not near and settings().folders and _is(Path.is_dir, os.path.dirname(name) or "."):
+        near = meant(name, (str(one) for one in Path(os.path.dirname(name)).iterdir()))
     here = f"The models are {', '.join(models)}"
     if untrained():
         here += f"; untrained: {', '.join(untrained())}"

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from model.analysis.attribution.patching import PatchedRuns
 from model.analysis.heads.ranking import STATISTICS, HeadTokens, Statistic
 from model.analysis.heads.statistics import heads_of
-from model.many.metrics import Metric, for_prompt, named
+from model.many.metrics import GivenMetric, Metric, for_prompt, named, value_of
 from model.many.progress import PromptProgress, counted
-from model.many.prompts import FIRST, LAST, PlacedPrompt, Prompt, placed, prompts_of
+from model.many.prompts import FIRST, LAST, GivenPrompts, PlacedPrompt, placed, prompts_of
 from model.many.replacing import Ablation, HeadDonors, values_replaced
 from model.many.traces import trace_all
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.steering import PassChange, Steering
+from model.system.border import at_border, check_name
 from model.trace.arrays import Array, Wide
 from model.trace.blocks import of_query
 from model.trace.records import Attention
@@ -38,13 +39,14 @@ NOT_CHANGED = "unchanged"
 TOGETHER = 256  # prompts whose columns are joined
 
 
+@at_border
 def measure(
     model: "Model",
-    prompts: "Iterable[str | Prompt | Mapping[str, Any]] | pd.DataFrame",
+    prompts: GivenPrompts,
     *,
     weights: Iterable[RolePair] = (),
-    statistics: Iterable[str] | Mapping[str, HeadStatistic] = (),
-    metric: Metric | Mapping[str, Metric] | None = None,
+    statistics: str | Iterable[str] | Mapping[str, HeadStatistic] = (),
+    metric: GivenMetric | None = None,
     interventions: PassChange | Mapping[str, PassChange] | None = None,
     ablate: Ablation | None = None,
     seed: int = 0,
@@ -70,19 +72,21 @@ def measure(
     it. A metric is one number of a pass, so it is the same in all rows of a prompt and run. Where nothing is
     asked of heads, a prompt has one row for each run, without layer and head.
 
-    Prompts run one batch after another (`trace_all`), and no trace is kept.
+    GivenPrompts run one batch after another (`trace_all`), and no trace is kept.
 
     Args:
         model: what `load_model` gives.
-        prompts: texts, `Prompt`s, dictionaries with the fields of a `Prompt`, or a table with such columns.
+        prompts: texts, token ids of each, `Prompt`s, dictionaries with the fields of a `Prompt`, or a table
+            with such columns.
         weights: pairs of roles (who looks, who is looked at): the weight from one to the other, 0 to 1. From
             words of several tokens it is their mean, to such words their sum (Clark et al. 2019). NaN in a
             sub-layer that does not read the text in which they stand.
         statistics: names (previous, induction, first, self, next, separators, distance, entropy; what they
             are: model/analysis/heads/ranking.py), or functions by name, each of one head's weights (query,
             key), rows sum to 1. NaN where a text has nothing that the statistic counts.
-        metric: a function of a trace, or several by name. With `ablate`, a pass without a head gives it a
-            trace with tokens and prediction only.
+        metric: a function of a trace, or several by name; or names of ours, "loss", "accuracy" and
+            "logit_difference". With `ablate`, a pass without a head gives it a trace with tokens and
+            prediction only.
         interventions: by name; every number is taken without and with each of them. One alone is "changed".
             A `Steering` adds a direction to the stream.
         ablate: what stands in the place of one head's output, for each head in a pass of its own: "zero";
@@ -149,8 +153,7 @@ def _statistics(
         asked = [asked]
     known, names = {one.name: one for one in STATISTICS}, list(asked)
     for name in names:
-        if name not in known:
-            raise ValueError(f"There is no statistic {name!r}; there are {', '.join(known)}.")
+        check_name("statistic", name, known)
     return {name: known[name] for name in names}
 
 
@@ -196,7 +199,9 @@ class _Questions:
         texts = (one.prompt.text for one in self.prompts)
         passes = trace_all(self.model, texts, intervention=change, batch=self.batch)
         for number, trace in enumerate(passes):
-            values = {name: float(metric(trace)) for name, metric in self.metrics[number].items()}
+            values = {
+                name: value_of(metric, trace) for name, metric in self.metrics[number].items()
+            }
             columns: TableColumns = {}
             if self.pairs or self.statistics or donors is not None:
                 columns = self._of_heads(trace, self.prompts[number])

@@ -1,12 +1,13 @@
 """What is measured of the prediction of a pass."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from model.many.prompts import AnswerToken, Prompt, answer_id
+from model.system.border import at_border, check_argument, check_fields, check_name
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from model.run.model import Model
 
 Metric = Callable[[Trace], float]
+GivenMetric = (
+    str | Metric | Iterable[str | Metric] | Mapping[str, str | Metric]
+)  # by names of METRICS
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,14 @@ class AnswerMetric:
     answers: tuple[AnswerToken, ...] = ()
 
     def __post_init__(self) -> None:
+        check_fields(self)
         object.__setattr__(self, "__doc__", self.compute.__doc__ or type(self).__doc__)
 
     def __repr__(self) -> str:
         of = ", ".join(map(repr, self.answers)) or "the answers of each prompt"
         return f"<AnswerMetric {self.name}: {of}>"
 
+    @at_border
     def __call__(self, trace: Trace) -> float:
         """The metric of one trace. Raises ValueError where it has too few answers, for a word, whose id only
         `measure` knows, and for an encoder."""
@@ -55,6 +61,13 @@ class AnswerMetric:
         if len(ids) < self.needs:
             raise ValueError(f"{self.name} needs {self.needs} answers; it has {len(ids)}.")
         return float(self.compute(trace, ids))
+
+
+def value_of(metric: Metric, trace: Trace) -> float:
+    """What a metric gives. Raises ValueError where that is no number."""
+    value = metric(trace)
+    check_argument("What the metric gives", value, float)
+    return float(value)
 
 
 def for_prompt(model: "Model", metrics: Mapping[str, Metric], prompt: Prompt) -> dict[str, Metric]:
@@ -75,14 +88,22 @@ def for_prompt(model: "Model", metrics: Mapping[str, Metric], prompt: Prompt) ->
     return made
 
 
-def named(metric: Metric | Mapping[str, Metric] | None) -> dict[str, Metric]:
-    """Metrics by the names of their columns."""
-    if metric is None or isinstance(metric, Mapping):
-        return dict(metric or {})
+def named(metric: GivenMetric | None) -> dict[str, Metric]:
+    """Metrics by the names of their columns. Raises ValueError for a name that none has."""
+    if metric is None:
+        return {}
+    if isinstance(metric, Mapping):
+        return {key: one for key, of in metric.items() for one in named(of).values()}
+    if isinstance(metric, str):
+        check_name("metric", metric, METRICS)
+        return {metric: METRICS[metric]}
+    if isinstance(metric, Iterable):
+        return {name: one for of in metric for name, one in named(of).items()}
     name = str(getattr(metric, "name", getattr(metric, "__name__", "metric")))
     return {name if name.isidentifier() else "metric": metric}
 
 
+@at_border
 def logit_difference(
     wanted: AnswerToken | None = None, other: AnswerToken | None = None
 ) -> AnswerMetric:
@@ -149,3 +170,4 @@ def _accuracy(trace: Trace, answers: Sequence[int]) -> float:
 _LOGIT_DIFFERENCE = AnswerMetric("logit_difference", _logit_difference, needs=2)
 loss = AnswerMetric("loss", _loss)
 accuracy = AnswerMetric("accuracy", _accuracy)
+METRICS: Mapping[str, Metric] = {one.name: one for one in (loss, accuracy, _LOGIT_DIFFERENCE)}

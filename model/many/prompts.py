@@ -2,13 +2,15 @@
 answers."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Union
 from unicodedata import category
 
+from model.run.inputs import TokenIds, row_of_ids
 from model.run.protocols import check_id, check_length
 from model.run.tokenizers import clean
+from model.system.border import check_argument, check_fields
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace
 
@@ -32,7 +34,7 @@ class Prompt:
     (32, 8)
 
     Args:
-        text: what the model reads.
+        text: what the model reads: a text, or token ids.
         condition: the group that it belongs to, for `groupby`.
         roles: words of the text by a name: {"subject": "the key"}. Each must stand in the text once; where
             the words are there twice, give more of the text with brackets around them: "and [John] went".
@@ -44,16 +46,21 @@ class Prompt:
     Raises ValueError for more than two answers, and for a role of the name "first" or "last".
     """
 
-    text: str
+    text: str | TokenIds
     condition: str = ""
     roles: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[AnswerToken, ...] = ()
-    corrupt: str = ""
+    corrupt: str | TokenIds = ""
 
     def __post_init__(self) -> None:
-        given: object = self.answers
-        single = isinstance(given, str | int)
-        object.__setattr__(self, "answers", (given,) if single else tuple(self.answers))
+        for name in ("text", "corrupt"):  # as a tuple of ids they can be hashed
+            if not isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, tuple(row_of_ids(text)))
+        given: Any = self.answers
+        check_argument("answers", given, AnswerToken | Sequence[AnswerToken])
+        single = isinstance(given, str) or hasattr(given, "__index__")
+        object.__setattr__(self, "answers", (given,) if single else tuple(given))
+        check_fields(self)
         object.__setattr__(self, "roles", dict(self.roles))
         if len(self.answers) > 2:
             raise ValueError(
@@ -68,26 +75,34 @@ class Prompt:
 
     def __str__(self) -> str:
         """The text in quotes, cut where it is long."""
-        cut = self.text[:QUOTED]
-        return f"“{cut}{'…' if len(cut) < len(self.text) else ''}”"
+        text = str(self.text)
+        return f"“{text[:QUOTED]}{'…' if len(text) > QUOTED else ''}”"
 
 
-def prompts_of(given: "Iterable[str | Prompt | Mapping[str, Any]] | pd.DataFrame") -> list[Prompt]:
-    """Prompts of texts, of dictionaries with the fields of `Prompt`, or of a table with a column for each
-    field."""
+# One, several, or a table with a column for each field.
+GivenPrompts = Union[
+    str, Prompt, Iterable[str | TokenIds | Prompt | Mapping[str, Any]], "pd.DataFrame"
+]
+
+
+def prompts_of(given: GivenPrompts) -> list[Prompt]:
+    """Prompts of texts, of ids, of dictionaries with the fields of `Prompt`, or of a table with a column for
+    each field."""
     if isinstance(given, str | Prompt):
         given = [given]
     rows = given.to_dict("records") if hasattr(given, "to_dict") else given
     return [_prompt(row) for row in rows]
 
 
-def _prompt(row: object) -> Prompt:
+def _prompt(row: Any) -> Prompt:
     if isinstance(row, Prompt):
         return row
-    if isinstance(row, str):
+    if isinstance(row, Sequence) or hasattr(row, "__array__"):
         return Prompt(row)
     if not isinstance(row, Mapping):
-        raise ValueError(f"{row!r} is no prompt: a prompt is a text, a Prompt or a dictionary.")
+        raise ValueError(
+            f"{row!r} is no prompt: a prompt is a text, token ids, a Prompt or a dictionary."
+        )
     known = [one.name for one in fields(Prompt)]
     for name in row:
         if name not in known:
@@ -144,8 +159,19 @@ def placed(model: "Model", prompt: Prompt) -> PlacedPrompt:
     more than once."""
     tokens = model.tokens(prompt.text)
     check_length(len(tokens), model.config.n_ctx, model.name)
-    roles = {name: _tokens_of(tokens, prompt, name) for name in prompt.roles}
+    read, spans = _as_text(model, prompt), tokens
+    if prompt.roles and read is not prompt:  # ids do not say which letters they are
+        again = model.tokens(read.text)
+        spans = again if [one.id for one in again] == [one.id for one in tokens] else tokens
+    roles = {name: _tokens_of(spans, read, name) for name in prompt.roles}
     return PlacedPrompt(prompt, len(tokens), roles)
+
+
+def _as_text(model: "Model", prompt: Prompt) -> Prompt:
+    """The prompt with its ids as a text."""
+    if isinstance(prompt.text, str):
+        return prompt
+    return replace(prompt, text=model.spelled(model.tokens(prompt.text)))
 
 
 def _tokens_of(tokens: tuple[Token, ...], prompt: Prompt, name: str) -> tuple[int, ...]:
@@ -169,7 +195,7 @@ _MARKED = re.compile(r"(.*)\[(.+)\](.*)", re.DOTALL)
 
 def _letters_of(prompt: Prompt, name: str) -> tuple[int, int]:
     """From the first letter of a role's words to after the last."""
-    text, words = clean(prompt.text), clean(prompt.roles[name])
+    text, words = clean(str(prompt.text)), clean(prompt.roles[name])
     marked = None if words in text else _MARKED.fullmatch(words)
     before, inner, after = marked.groups() if marked else ("", words, "")
     whole = before + inner + after
@@ -208,12 +234,13 @@ def answer_id(model: "Model", prompt: Prompt, answer: AnswerToken) -> int:
         raise ValueError(
             f"{model.name} does not continue the text that it reads, so “{answer}” is no answer to {prompt}."
         )
-    apart = answer[:1].isalnum() and not prompt.text[-1:].isspace()
+    text = str(_as_text(model, prompt).text)
+    apart = answer[:1].isalnum() and not text[-1:].isspace()
     before = [token.id for token in model.tokens(prompt.text)]
-    after = [token.id for token in model.tokens(prompt.text + " " * apart + answer)]
+    after = [token.id for token in model.tokens(text + " " * apart + answer)]
     if after[:-1] != before:
         spaced = " The text ends in a space, which tokenizers join to the next word." * (
-            prompt.text[-1:].isspace()
+            text[-1:].isspace()
         )
         raise ValueError(
             f"The answer “{answer}” is not one token after {prompt}: {model.name} reads {len(before)} tokens "

@@ -25,14 +25,14 @@ from model.analysis.attribution.patching import (
     Spot,
     What,
 )
-from model.many.metrics import Metric, for_prompt
+from model.many.metrics import Metric, for_prompt, named, value_of
 from model.many.progress import PromptProgress, counted
-from model.many.prompts import PlacedPrompt, Prompt, placed, prompts_of
+from model.many.prompts import GivenPrompts, PlacedPrompt, placed, prompts_of
 from model.many.traces import trace_all
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import HookPoint
-from model.nn.places import Head
 from model.run.protocols import check_same_length
+from model.system.border import at_border
 from model.trace.arrays import Array, Wide
 from model.trace.collect import array_of, deferred_logits
 from model.trace.trace import Logits, Trace
@@ -71,7 +71,7 @@ def values_replaced(
         ended = runs.alone(batch)
         for row, spot in enumerate(batch):
             trace = _predicted(runs, ended[row : row + 1])
-            yield spot, {name: float(metric(trace)) for name, metric in metrics.items()}
+            yield spot, {name: value_of(metric, trace) for name, metric in metrics.items()}
 
 
 def _predicted(runs: PatchedRuns, ended: Tensor) -> Trace:
@@ -220,14 +220,15 @@ def _means(
     }
 
 
+@at_border
 def patch_all(
     model: "Model",
-    prompts: "Iterable[str | Prompt | Mapping[str, Any]] | pd.DataFrame",
-    metric: Metric,
+    prompts: GivenPrompts,
+    metric: str | Metric,
     *,
     what: What = "head",
-    place: str = "",
-    receiver: Head | None = None,
+    place: str | int = "",
+    receiver: tuple[str | int, int] | None = None,
     reads: Sequence[PathReads] = READS,
     feed_forwards: FeedForwards = "fixed",
     progress: PromptProgress = False,
@@ -249,9 +250,10 @@ def patch_all(
     metric.
 
     Args:
-        metric: a function of a trace; of a patched run that has its tokens and its prediction only.
+        metric: a function of a trace, or a name as in `measure`; of a patched run it has the tokens and the
+            prediction only.
         what: the part: "head", "weights", "head_tokens", "stream" or "feed_forward", as `patch_map` has them.
-        place: the sub-layer of "head_tokens".
+        place: the sub-layer of "head_tokens", or the number of its layer.
         receiver: a head (sub-layer, number): what earlier heads do by way of it alone (path patching).
         reads: what the receiver reads of them: "query", "key", "value".
         feed_forwards: on the way to the receiver "fixed" as in the run over the text, or "recomputed", as
@@ -265,21 +267,24 @@ def patch_all(
     import pandas as pd
 
     asked = [placed(model, one) for one in prompts_of(prompts)]
-    metrics = [for_prompt(model, {PATCHED: metric}, one.prompt) for one in asked]
+    (judge,) = named(metric).values()
+    metrics = [for_prompt(model, {PATCHED: judge}, one.prompt) for one in asked]
+    place = place if place == "" else model.layer(place).place.name
+    into = None if receiver is None else (model.layer(receiver[0]).place.name, receiver[1])
     for one in asked:
         if not one.prompt.corrupt:
             raise ValueError(f"{one.prompt} has no corrupt text to take parts from.")
         check_same_length(one.count, len(model.tokens(one.prompt.corrupt)))
-    path = None if receiver is None else PathInto(receiver, reads, feed_forwards)
+    path = None if into is None else PathInto(into, reads, feed_forwards)
     rows: list[dict[str, object]] = []
     for number in counted(len(asked), progress, stop):
         one = asked[number]
         trace = model.trace(one.prompt.text)
         other, _ = model.passed(model.tokens(one.prompt.corrupt), trace.target_tokens)
-        runs = PatchedRuns(model, trace, other, what, place, path=path)
+        runs = PatchedRuns(model, trace, other, what, str(place), path=path)
         about: dict[str, object] = {"prompt": number, "condition": one.prompt.condition}
         for name, run in (("clean", trace), ("corrupt", other)):
-            about[name] = float(metrics[number][PATCHED](run))
+            about[name] = value_of(metrics[number][PATCHED], run)
         for spot, values in values_replaced(runs, metrics[number]):
             of_text = spot.token is not None and not trace.target_tokens
             part: dict[str, object] = {

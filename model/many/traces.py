@@ -14,8 +14,8 @@ from model.nn.steering import PassChange, Steering
 from model.run.inputs import TokenIds
 from model.run.model import Model, trace_of_pass
 from model.run.passes import forward, rows_of_length
-from model.run.protocols import check_intervention, check_length
-from model.run.tokenizers import clean
+from model.run.protocols import check_intervention, check_length, in_names
+from model.system.border import at_border
 from model.system.memory import enough_memory
 from model.trace.arrays import Array
 from model.trace.collect import row_of
@@ -28,6 +28,7 @@ ROUNDINGS = 8  # of the numbers of half precision
 Record = Literal["attention", "full"]
 
 
+@at_border
 def trace_all(
     model: Model,
     texts: Iterable[str | TokenIds],
@@ -67,9 +68,10 @@ def trace_all(
     """
     if batch is not None and batch < 1:
         raise ValueError(f"batch is {batch}; it must be a number of texts from 1 up.")
-    if batch == 1 or not _may_be_padded(model, intervention):
-        return _one_by_one(model, texts, intervention, record)
-    return _together(model, texts, intervention, batch, record)
+    change = in_names(intervention, model)
+    if batch == 1 or not _may_be_padded(model, change):
+        return _one_by_one(model, texts, change, record)
+    return _together(model, texts, change, batch, record)
 
 
 def _may_be_padded(model: Model, change: PassChange) -> bool:
@@ -136,7 +138,7 @@ def _read(model: Model, texts: Iterable[str | TokenIds], change: PassChange) -> 
         try:
             tokens = model.tokens(text)
             check_length(len(tokens), model.config.n_ctx, model.name)
-            check_intervention(change, model.name, model.module, (len(tokens), 0))
+            check_intervention(change, model, (len(tokens), 0))
         except ValueError as refusal:
             refusal.add_note(_note(number, text))
             raise
@@ -185,9 +187,7 @@ class _Batches:
             for row, (text, length) in enumerate(zip(texts, lengths, strict=True)):
                 own = row_of(recorder, row, (len(ids), ids.shape[1]), length)
                 result = ended[row : row + 1, :length].clone()
-                given = text.text
-                name = clean(given) if isinstance(given, str) else model.spelled(text.tokens)
-                yield trace_of_pass(model, own, result, text.tokens, text=name)
+                yield trace_of_pass(model, own, result, text.tokens, text=text.text)
 
 
 def _are_alike(one: Trace, other: Trace, precision: torch.dtype) -> bool:

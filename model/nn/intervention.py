@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from model.nn.config import Shape
 from model.nn.patches import Patch
+from model.system.border import check_fields
 
 MaskChoice = Literal["model", "none", "causal"]
 
@@ -86,9 +87,10 @@ class Intervention:
     `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in
     the attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where
     the model has no such stage. `positions`, `ablated`, `weights`, `stream` and `patch` hold for the whole
-    model. Positions are token numbers, counted from 0. The weights of a row that are not set by hand
-    share what is left to 1, in their own proportions. A causal mask and a window concern self-attention;
-    cross-attention joins two sequences and gets one only where `only` names it.
+    model. A sub-layer goes by its name, or by the number of its layer where each layer has one; a run's own
+    intervention has the names. Positions are token numbers, counted from 0. The weights of a row that are
+    not set by hand share what is left to 1, in their own proportions. A causal mask and a window concern
+    self-attention; cross-attention joins two sequences and gets one only where `only` names it.
 
     Raises ValueError for values outside their range.
 
@@ -139,13 +141,13 @@ class Intervention:
             blocked: Collection[tuple[int, int]] = (),
             fill: float = -math.inf,
             positions: bool = True,
-            ablated: Collection[tuple[str, int]] = (),
-            weights: Collection[tuple[str, int, int, int, float]] = (),
-            stream: Collection[tuple[str, int, int, float]] = (),
+            ablated: Collection[tuple[str | int, int]] = (),
+            weights: Collection[tuple[str | int, int, int, int, float]] = (),
+            stream: Collection[tuple[str | int, int, int, float]] = (),
             patch: Patch | None = None,
             dropout: float = 0.0,
             seed: int = 0,
-            only: Collection[str] | None = None,
+            only: Collection[str | int] | None = None,
             window: int | None = None,
             cap: bool = True,
             bias: bool = True,
@@ -159,9 +161,13 @@ class Intervention:
         return f"Intervention({', '.join(changed)})"
 
     def __post_init__(self) -> None:
+        if (
+            type(self) is Intervention
+        ):  # one from a file has annotations of its own, and is checked by them
+            check_fields(self, besides=_MEMBERS)
         for name in _MEMBERS:
             members = getattr(self, name)
-            if members is not None:
+            if members is not None or name != "only":
                 object.__setattr__(self, name, _members(name, members))
         for row, total in self._set_by_hand().items():
             if total > 1 + 1e-9:
@@ -236,32 +242,46 @@ def _members(name: str, members: object) -> frozenset[object]:
     """The members of a set field, pairs as tuples, so that equal interventions hash alike."""
     if isinstance(members, str) or not isinstance(members, Iterable):
         raise ValueError(f"{name} is {members!r}; it must be a set.")
-    plain = frozenset(tuple(member) if isinstance(member, list) else member for member in members)
+    plain = frozenset(map(_plain, members))
     for member in plain:
         match name, member:
             case "hidden", int(position) if position >= 0:
                 pass
             case "blocked", (int(query), int(key)) if min(query, key) >= 0:
                 pass
-            case ("ablated", (str(), int())) | ("only", str()):
+            case ("ablated", (str() | int(), int())) | ("only", str() | int()):
                 pass
-            case "weights", (str(), int(head), int(query), int(key), float() | int() as weight) if (
-                min(head, query, key) >= 0 and 0 <= weight <= 1
-            ):
+            case "weights", (
+                str() | int(),
+                int(head),
+                int(query),
+                int(key),
+                float() | int() as weight,
+            ) if min(head, query, key) >= 0 and 0 <= weight <= 1:
                 pass
-            case "stream", (str(), int(token), int(dimension), float() | int() as value) if (
-                min(token, dimension) >= 0 and abs(value) <= LARGEST_MASK_VALUE
-            ):
+            case "stream", (
+                str() | int(),
+                int(token),
+                int(dimension),
+                float() | int() as value,
+            ) if min(token, dimension) >= 0 and abs(value) <= LARGEST_MASK_VALUE:
                 pass
             case _:
                 raise ValueError(f"{name} holds {member!r}; its members must be {_MEMBERS[name]}.")
     return plain
 
 
+def _plain(member: object) -> object:
+    """A list or an array as a tuple, and numbers of numpy and PyTorch as Python's."""
+    if hasattr(member, "tolist"):
+        member = member.tolist()
+    return tuple(map(_plain, member)) if isinstance(member, list | tuple) else member
+
+
 def _as_code(value: object) -> str:
     """A field's value; a set as a set with its members in order."""
     if isinstance(value, frozenset) and value:
-        return "{" + ", ".join(map(repr, sorted(value))) + "}"
+        return "{" + ", ".join(map(repr, sorted(value, key=str))) + "}"
     return repr(value)
 
 

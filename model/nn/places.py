@@ -5,14 +5,15 @@ it. `decoder.final` comes after the last layer; `decoder.self` is the self-atten
 head 5 of layer 3.
 """
 
+import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Literal, cast
 
 from model.nn.config import Stack
+from model.system.border import is_whole, meant
 
 Kind = Literal["self", "causal", "cross", "feed_forward", "embedding", "final", "output"]
 TokenPart = Literal[  # of a model, as a token goes through it
@@ -152,18 +153,12 @@ def place_of(wanted: object, names: Sequence[str], whose: str) -> int:
     return within(wanted, len(names), f"{whose} has layers")
 
 
-def meant(wanted: str, names: Iterable[str]) -> str:
-    """The nearest name, for a sentence about a wrong one; "" where none is near."""
-    near = get_close_matches(wanted, [*names], 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
-
-
 def within(number: object, count: int, has: str) -> int:
     """A number of one of `count` things, from 0; a negative one counts from the end. has: the beginning of
     the sentence, "decoder.0.self has heads". Raises ValueError for any other."""
-    if isinstance(number, bool) or not hasattr(number, "__index__"):
+    if not is_whole(number):
         raise ValueError(f"{has} 0 to {count - 1}, not {number!r}.")
-    at: int = number.__index__()
+    at = operator.index(number)
     if not -count <= at < count:
         raise ValueError(f"{has} 0 to {count - 1}, not {at}.")
     return at % count

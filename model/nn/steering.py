@@ -11,6 +11,7 @@ import torch
 
 from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Hooks
+from model.system.border import at_border, check_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +32,20 @@ class Steering:
     """
 
     toward: "np.typing.NDArray[np.float32]"  # (C,), as `direction` gives it
-    place: str  # the layer's first attention sub-layer
+    place: str | int  # the layer's first attention sub-layer, or the number of the layer
     multiple: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __repr__(self) -> str:
         return f"<Steering before {self.place}: {self.multiple:g} × {len(self.toward)} numbers>"
 
+    @at_border
     def hooks(self, device: torch.device) -> Hooks:
         """What adds it while a pass runs."""
         added = torch.tensor(np.asarray(self.toward), device=device) * self.multiple
-        return {("stream", self.place): lambda x: x + added.to(x.dtype)}
+        return {("stream", str(self.place)): lambda x: x + added.to(x.dtype)}
 
 
 PassChange = Intervention | Steering  # what holds in a pass

@@ -21,6 +21,7 @@ from model.papers.claims import (
     result_of,
 )
 from model.papers.subject import Measured, Subject
+from model.system.border import at_border, check_name
 from model.system.remote import asked
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ class Answered:
     total: int
 
 
+@at_border
 def results(model: "Model", names: Sequence[str] = ()) -> tuple[PaperResult, ...]:
-    """What a model answers to each claim, or to those of these names. Raises KeyError for another name.
+    """What a model answers to each claim, or to those of these names. Raises ValueError for another name.
 
     >>> from model.papers import results
     >>> (answer,) = results(model, ["first-token"])
@@ -80,16 +82,19 @@ def results(model: "Model", names: Sequence[str] = ()) -> tuple[PaperResult, ...
 
 
 @asked
+@at_border
 def running(
-    model: "Model", names: tuple[str, ...] = (), turn: Turn = nullcontext
+    model: "Model", names: Sequence[str] = (), turn: Turn = nullcontext
 ) -> Iterator[Answered]:
     """The same with progress, claim by claim. names: of the claims; none: all of them. turn: makes a context
-    for each batch of passes; whoever raises there stops the work. Raises KeyError for another name.
+    for each batch of passes; whoever raises there stops the work. Raises ValueError for another name.
 
     >>> from model.papers import running
     >>> [(answered.done, answered.total) for answered in running(model, ("first-token",))]
     [(0, 1), (1, 1)]
     """
+    for name in names:
+        check_name("claim of a paper", name, claims())
     wanted = [claims()[name] for name in names or claims()]
     subject = Subject(model, turn)
     answers: tuple[PaperResult, ...] = ()

@@ -8,8 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.system.commands import CommandParser, command, existing
+from model.system.commands import CommandParser, command
 from model.system.extras import needed_by
+from model.system.files import there
 
 if TYPE_CHECKING:
     import argparse
@@ -59,7 +60,7 @@ def _profile(asked: "argparse.Namespace") -> None:
     try:
         made = profile(
             asked.model,
-            existing(Path(asked.corpus)),
+            there(Path(asked.corpus)),
             asked.to,
             window=WINDOW if asked.window is None else asked.window,
             by_line=asked.lines,

@@ -16,6 +16,7 @@ from model.profile.searching import search
 from model.profile.sums import ENTROPY_STEP, MAP, SHARES, Sums, fields
 from model.profile.tables import ProfileScope, no_labels
 from model.profile.token_classes import CLASSES
+from model.system.border import at_border
 from model.trace.arrays import Wide
 
 Between = tuple[float, float]  # at least and at most
@@ -70,6 +71,7 @@ class Profile:
         about = replace(self.about, done=done, skipped=skipped, versions=versions)
         return Profile(about, sums, kept, asked)
 
+    @at_border
     def save(self, folder: str | Path) -> None:
         """Writes it as a folder of Parquet files."""
         store.write(Path(folder), self.about, self.sums, self.texts, self.asked)
@@ -114,6 +116,7 @@ class Profile:
         (`HeadKind.is_earned`), and among these the highest score first. One column more: `earned`."""
         return _given(self.labels)
 
+    @at_border
     def label(self, head: Head) -> str | None:
         """The name of a head: of the labels that it gets, the first one that it earns by what it does, else
         the one with the highest score."""
@@ -122,11 +125,13 @@ class Profile:
         given = _given(self.asked[mine])
         return None if given.empty else str(given["label"].iloc[0])
 
+    @at_border
     def by_distance(self, head: Head) -> Wide:
         """(2 · window − 1,): the mean weight of a row by query − key, from −(window − 1) on."""
         at = self._at(head)
         return self._number("by_offset")[at] / self._number("rows")[at]
 
+    @at_border
     def mean_map(self, head: Head) -> Wide:
         """(16, 16): the mean weights of the windows, each divided into 16 parts of its queries and keys."""
         at = self._at(head)
@@ -135,6 +140,7 @@ class Profile:
             raise ValueError(f"No window has {MAP} tokens, so there is no mean map.")
         return (self._number("map")[at] / windows).reshape(MAP, MAP)
 
+    @at_border
     def by_class(self, head: Head) -> pd.DataFrame:
         """(class of the query, class of the key): mean weight of a row; NaN for a class without rows."""
         at = self._at(head)
@@ -143,11 +149,14 @@ class Profile:
             shares = sums / self._number("class_rows")[at][:, None]
         return pd.DataFrame(shares, index=list(CLASSES), columns=list(CLASSES))
 
+    @at_border
     def percentile(self, head: Head, weight: float) -> Between:
         """The share, 0 to 1, of this head's weights that are smaller: at least and at most, because they are
         counted in bins, eight from each power of two to the next."""
-        return self._smaller("weights", head, int(np.float32(weight).view(np.int32)) / 2**20)
+        bits = math.nan if math.isnan(weight) else int(np.float32(weight).view(np.int32))
+        return self._smaller("weights", head, bits / 2**20)
 
+    @at_border
     def entropy_percentile(self, head: Head, entropy: float) -> Between:
         """The share, 0 to 1, of this head's rows with a smaller entropy (nats): at least and at most, because
         they are counted in bins of 0.05 nats."""
@@ -155,10 +164,13 @@ class Profile:
 
     def _smaller(self, name: str, head: Head, place: float) -> Between:
         """place: in bins, from the start of the first. The last bin has no end."""
+        if math.isnan(place):
+            raise ValueError("NaN is neither larger nor smaller than other numbers.")
         counts = self.sums.numbers[name][self._at(head)]
         least = counts[: min(int(place), len(counts) - 1)].sum() / max(1, counts.sum())
         return float(least), float(counts[: math.ceil(place)].sum() / max(1, counts.sum()))
 
+    @at_border
     def examples(self, head: Head, criterion: str = "weight") -> pd.DataFrame:
         """The strongest examples of a head by "weight", "carried" or "effect", or some by "chance":
         `score`, `text`, `query`, `key` (positions in it), `query_token`, `key_token` (their first letters),
@@ -175,6 +187,7 @@ class Profile:
         )
         return table.assign(text=[self.texts[int(number)] for number in mine["window"]])
 
+    @at_border
     def search(
         self, text: str, head: Head | None = None, criterion: str | None = None
     ) -> pd.DataFrame:
@@ -236,6 +249,7 @@ def _length(one: tuple[int, int]) -> int:
     return one[1] - one[0]
 
 
+@at_border
 def open_profile(folder: str | Path) -> Profile:
     """The profile of a folder. Raises ValueError where there is none, or a damaged one.
 

@@ -20,6 +20,7 @@ from model.profile.tables import HEADS, ProfileScope
 from model.profile.window import SHORTEST, Profiled
 from model.run.model import Model
 from model.run.weights_hash import weights_hash
+from model.system.border import at_border
 from model.system.cluster import prepare
 
 SECONDS_BETWEEN_SAVES = 60.0
@@ -39,6 +40,7 @@ class RunProgress:
     seconds_left: float  # at the pace of this run
 
 
+@at_border
 def profile(
     model: str | Model,
     corpus: str | Path,

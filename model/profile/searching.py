@@ -14,6 +14,7 @@ import pandas as pd
 from model.nn.places import Head
 from model.profile.examples import CRITERIA
 from model.profile.opening import files_of
+from model.system.border import at_border
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -60,6 +61,7 @@ def connected(paths: Sequence[Path]) -> "Iterator[DuckDBPyConnection]":
         yield connection
 
 
+@at_border
 def search(
     folder: str | Path,
     text: str,
@@ -97,9 +99,11 @@ def search(
         "head": number,
     }
     names = ("examples", "heads", "windows")
+    _check_most(most)
     return _answer(folder, _EXAMPLES, names, {**asked, "criterion": criterion, "most": most})
 
 
+@at_border
 def labelled(
     folder: str | Path, label: str, *, least: float = 0.0, given: bool = True, most: int = MOST
 ) -> pd.DataFrame:
@@ -118,8 +122,14 @@ def labelled(
     >>> labelled("letters", "induction").columns.tolist()
     ['layer', 'head', 'label', 'score', 'control']
     """
+    _check_most(most)
     asked = {"label": label, "least": least, "given": given, "most": most}
     return _answer(folder, _HEADS, ("labels",), asked)
+
+
+def _check_most(most: int) -> None:
+    if most < 0:
+        raise ValueError(f"most is {most}; it must be a number of rows.")
 
 
 def _answer(

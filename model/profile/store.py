@@ -31,7 +31,7 @@ from model.profile.tables import (
     heads_hash,
     heads_schema,
 )
-from model.system.files import write_whole
+from model.system.files import made_folder, write_whole
 
 
 def write(
@@ -45,7 +45,7 @@ def write(
         texts: by the number of the window; those of all examples.
         labels: one row a head and label, with the columns of `COLUMNS`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     kept = sorted(set(sums.examples.rows["window"].tolist()))
     columns: dict[str, dict[str, object]] = {
         "examples": _example_columns(sums.examples),

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from model.run.protocols import check_id
+
 TokenIds = Sequence[int]  # of tokens; an array or a tensor of one axis as well, or of one row
 
 
@@ -20,21 +22,25 @@ def ids_given(text: object, vocabulary: int, name: str) -> list[int] | None:
     """
     if isinstance(text, str):
         return None
-    given = _numbers(text)
-    if given.ndim == 2 and len(given) == 1:
-        given = given[0]
-    if given.ndim == 1 and not len(given):
-        raise ValueError("There is no text yet: it has no ids.")
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise ValueError(
-            "A text is read as a str, or as token ids in a list or an array of one axis, not "
-            f"{type(text).__name__}."
-        )
-    ids = [int(one) for one in given]
+    ids = row_of_ids(text)
     for id_ in ids:
-        if not 0 <= id_ < vocabulary:
-            raise ValueError(f"{name} has no token {id_}; its ids are 0 to {vocabulary - 1:,}.")
+        check_id(id_, vocabulary, name)
     return ids
+
+
+def row_of_ids(given: object) -> list[int]:
+    """The ids of one text, (token,) or (1, token). Raises ValueError for anything else, and for no ids."""
+    row = _numbers(given)
+    if row.ndim == 2 and len(row) == 1:
+        row = row[0]
+    if row.ndim == 1 and not len(row):
+        raise ValueError("There is no text yet: it has no ids.")
+    if row.ndim != 1 or row.dtype.kind not in "iu":
+        raise ValueError(
+            "One text is read at a time, as a str or as a row of token ids, not "
+            f'{type(given).__name__}; of what a tokenizer gives, pass ["input_ids"].'
+        )
+    return [int(id_) for id_ in row]
 
 
 def is_several(text: object) -> bool:

@@ -4,8 +4,7 @@ too."""
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, Literal, Protocol, cast, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import torch
@@ -13,11 +12,11 @@ from torch import Tensor
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED
-from model.nn.patches import HookPoint, Hooks, cache_hooks, patch_hooks
-from model.nn.places import place_of
+from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
 from model.nn.steering import PassChange, parted
 from model.run.inputs import TokenIds, ids_given, is_several
+from model.run.passes import from_other_run
 from model.run.protocols import (
     AttentionLayer,
     Runnable,
@@ -25,10 +24,10 @@ from model.run.protocols import (
     check_id,
     check_intervention,
     check_length,
-    check_patch,
-    check_text,
+    in_names,
 )
 from model.run.tokenizers import Tokenizer, clean
+from model.system.border import at_border
 from model.system.memory import enough_memory, into_memory
 from model.system.remote import asked
 from model.system.settings import settings
@@ -45,52 +44,6 @@ from model.trace.lazy import Room
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace, Vocabulary
 from model.trace.unproven import require
-
-
-class TextReader(Protocol):
-    """A model that reads texts."""
-
-    name: str
-    module: Runnable
-
-    def tokens(self, text: str) -> tuple[Token, ...]: ...
-
-    def ids(self, tokens: Sequence[Token]) -> Tensor: ...
-
-
-def from_other_run(
-    model: TextReader,
-    recorder: Recorder,
-    tokens: tuple[Token, ...],
-    target_tokens: tuple[Token, ...],
-) -> tuple[Hooks, ...]:
-    """What puts the parts of the other run, which is passed now, into the next one, as its intervention
-    asks.
-
-    Args:
-        recorder: of the next pass; it is read, not written into.
-        tokens: of the text of the next pass.
-        target_tokens: that both decoders read; () without a second stack.
-
-    Raises ValueError where they do not fit.
-    """
-    patch = recorder.intervention.patch
-    if patch is None:
-        return ()
-    other = model.tokens(patch.text)
-    check_patch(patch, model.name, model.module, (len(tokens), len(target_tokens)), len(other))
-    points, kept = patch.points, dict[HookPoint, Tensor]()
-    donor = Recorder(
-        replace(recorder.intervention, patch=None),
-        recorder.level,
-        source=recorder.source,
-        deferred=True,
-        hooks=(cache_hooks(kept, points),),
-    )
-    with recording(donor), torch.inference_mode():
-        model.module(*map(model.ids, filter(None, (other, target_tokens))))
-    return (patch_hooks(kept, [points]),)
-
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for
 RERUN_FROM = 512  # tokens; a pass over as many makes the vectors of attention again when asked for
@@ -134,9 +87,8 @@ class Model:
 
     runs = True  # a recorded run does not
     changed = 0  # when the file of a recorded run was
-    _forced_bos_id: int | None = (
-        None  # the token of the language that was chosen for its translations
-    )
+    # The token of the language that was chosen for its translations.
+    _forced_bos_id: int | None = None
 
     def __init__(
         self,
@@ -196,6 +148,7 @@ class Model:
         """Tensors of its files that Hugging Face's library leaves out: nothing shown depends on them."""
         return self.module.unused
 
+    @at_border
     def require(self, part: ProvenPart) -> None:
         """Raises UnprovenError where a part of the model is not proven."""
         require(self.name, part, self.unproven)
@@ -206,8 +159,7 @@ class Model:
     def layer(self, name: str | int) -> AttentionLayer:
         """The attention sub-layer of this name, or of this number where each layer has one. Raises ValueError
         for any other."""
-        layers = [*self.module.attentions()]
-        return layers[place_of(name, [layer.place.name for layer in layers], self.name)]
+        return self.module.attentions()[place_of(name, self.attention_names, self.name)]
 
     def stacks(self) -> tuple[Stack, ...]:
         """The stacks that this model has, in order of execution."""
@@ -229,10 +181,12 @@ class Model:
             raise ValueError("There is no text yet. Type a sentence.")
         return self.tokenizer.tokens(text)
 
+    @at_border
     def spelled(self, tokens: Sequence[Token]) -> str:
         """Tokens as a text."""
         return self.tokenizer.decode([token.id for token in tokens])
 
+    @at_border
     def new_words(self, text: str) -> tuple[str, ...]:
         """The words of a text that are not in this model's vocabulary."""
         return self.tokenizer.new_words(text)
@@ -258,6 +212,7 @@ class Model:
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> list[Trace]: ...
+    @at_border
     def trace(
         self,
         text: Any,
@@ -294,7 +249,8 @@ class Model:
             tokens += written
         check_length(len(tokens), self.config.n_ctx, self.name)
         target_tokens = self._target_tokens(tokens, target, written)
-        check_intervention(intervention, self.name, self.module, (len(tokens), len(target_tokens)))
+        lengths = len(tokens), len(target_tokens)
+        intervention = check_intervention(intervention, self, lengths)
         logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             trace, _ = self._passed(
@@ -304,10 +260,11 @@ class Model:
                 record=record,
                 explicit=explicit,
                 deferred=logits >= DEFER_FROM,
-                text=clean(text) if isinstance(text, str) else self.spelled(tokens),
+                text=text,
             )
         return trace
 
+    @at_border
     def passed(
         self,
         tokens: tuple[Token, ...],
@@ -328,10 +285,12 @@ class Model:
             deferred: whether the logits are left to be computed when they are asked for.
             text: as the trace names it.
         """
+        if not tokens:
+            raise ValueError("There is no text yet: it has no tokens.")
         trace, ended = self._passed(
             tokens,
             target_tokens,
-            intervention,
+            in_names(intervention, self),
             record=record,
             explicit=explicit,
             deferred=deferred,
@@ -348,7 +307,7 @@ class Model:
         record: Literal["attention", "full"],
         explicit: bool,
         deferred: bool,
-        text: str,
+        text: str | TokenIds,
     ) -> tuple[Trace, Tensor]:
         """The same, with what the pass ends with where the model is."""
         held, changes = parted(intervention, self.device)
@@ -367,6 +326,7 @@ class Model:
         drawn = recorder.explicit or recorder.intervention.dropout > 0 or bool(recorder.hooks)
         return tokens >= RERUN_FROM and not (drawn or self._borrowed or self.device.type != "cpu")
 
+    @at_border
     def collected(
         self,
         recorder: Recorder,
@@ -391,13 +351,12 @@ class Model:
         >>> model.collected(recorder, ended, tokens)[0].find("decoder.1.self").sizes
         (8, 3, 3)
         """
+        if ended.ndim < 3 or ended.shape[1] != len(target_tokens or tokens):
+            raise ValueError(f"A pass over these tokens does not end with {tuple(ended.shape)}.")
         trace = trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text)
         return trace, array_of(ended)
 
-    def _vocabulary(self, logits: int) -> Vocabulary:
-        """The tokens that logits stand for. Some models have logits that stand for none."""
-        return Vocabulary(min(logits, self.tokenizer.size), self.tokenizer.named)
-
+    @at_border
     def on(self, device: torch.device) -> "Model":
         """The same model on a device: the weights are moved, not copied. Raises ValueError for weights that
         are somebody else's."""
@@ -418,6 +377,7 @@ class Model:
         known: Mapping[str, int] = getattr(self.tokenizer, "languages", {})
         return known
 
+    @at_border
     def translating(self, source: str, target: str) -> "Model":
         """The same model from one of its languages into another. Raises ValueError for codes that it does not
         know."""
@@ -431,6 +391,7 @@ class Model:
         return made
 
     @asked
+    @at_border
     def generate(
         self, text: str, *, limit: int = 20, intervention: PassChange = UNCHANGED
     ) -> tuple[Token, ...]:
@@ -445,36 +406,45 @@ class Model:
         check_continues(self.name, self.config, intervention)
         tokens = self.tokens(text)
         check_length(len(tokens), self.config.n_ctx, self.name)
-        check_intervention(intervention, self.name, self.module, (len(tokens), self.config.n_ctx))
-        held, changes = parted(intervention, self.device)
+        change = check_intervention(intervention, self, (len(tokens), self.config.n_ctx))
+        held, changes = parted(change, self.device)
         with recording(Recorder(held, source=self.config.source, hooks=changes)):
             return self._greedy(tokens, limit)
 
     @asked
+    @at_border
     def unembed(self, stream: Array) -> Array:
         """States of the stream (…, d_model) as logits (…, vocabulary): the logit lens. Raises
         ValueError for an encoder without a head, and where that is not proven."""
         self.require("unembedding")
         with torch.inference_mode():
+            if np.shape(stream)[-1:] != ((width := self.config.d_model),):
+                raise ValueError(f"States have {width} numbers, not the shape {np.shape(stream)}.")
             states = torch.tensor(np.asarray(stream), dtype=self.precision, device=self.device)
             return numbers_of(self.module.unembed(states))
 
     @asked
+    @at_border
     def head_output(self, attention: Attention, head: int) -> Array:
         """(query, d_model): what one head writes to the stream through its slice of W_O. Raises ValueError
         where W_O is not known."""
+        head = within(head, attention.heads, f"{attention.name} has heads")
         context = torch.tensor(attention.output[head], device=self.device)  # (query, d_v)
         if head in attention.ablated:
             context = torch.zeros_like(context)
         with torch.inference_mode():
             return numbers_of(context @ self.w_o(attention.name, head).T.float())
 
-    def w_o(self, name: str, head: int) -> torch.Tensor:
+    @at_border
+    def w_o(self, name: str | int, head: int) -> torch.Tensor:
         """(d_model, d_v): the columns of a sub-layer's W_O that read one head. Raises ValueError where it is
         not proven."""
         self.require("output")
-        return self.layer(name).output.weight.chunk(self.layer(name).heads, 1)[head]
+        layer = self.layer(name)
+        head = within(head, layer.heads, f"{layer.place.name} has heads")
+        return layer.output.weight.chunk(layer.heads, 1)[head]
 
+    @at_border
     def truncate(self, text: str) -> str:
         """The beginning of a text, cut after the last token that this model can read."""
         context = self.config.n_ctx
@@ -485,12 +455,13 @@ class Model:
         fitting = (cut for cut in beginnings if len(self.tokenizer.tokens(cut)) <= context)
         return next(fitting, "")
 
+    @at_border
     def ids(self, tokens: Sequence[Token]) -> torch.Tensor:
         """(1, token): what the module is fed."""
-        ids = torch.tensor([[token.id for token in tokens]])
-        return ids.to(self.device, non_blocking=True)
+        return torch.tensor([[token.id for token in tokens]]).to(self.device, non_blocking=True)
 
     @asked
+    @at_border
     def decoder_prompt(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         """What the decoder reads before it writes: the text, or the beginning of a target."""
         translates = self.config.shape == "encoder-decoder"
@@ -543,7 +514,6 @@ class Model:
         if start is None:
             raise ValueError(f"{self.name} has no start token to begin the target with.")
         if target is not None or written:
-            check_text(target or "")
             fed = self.target_tokenizer.tokens(target or "") + written
         elif self.module.rereads:
             fed = tokens
@@ -562,12 +532,13 @@ def trace_of_pass(
     tokens: tuple[Token, ...],
     target_tokens: tuple[Token, ...] = (),
     *,
-    text: str,
+    text: str | TokenIds,
 ) -> Trace:
     """The trace of a pass that is over: what lies on a GPU stays there until it is read.
 
     Args:
-        recorder, ended, tokens, target_tokens, text: as in `Model.collected`.
+        recorder, ended, tokens, target_tokens: as in `Model.collected`.
+        text: as the trace names it; ids are named as they are spelled.
     """
     with recording(recorder), torch.inference_mode():
         angles = model.module.embedding.angles(len(tokens), model.device)
@@ -578,10 +549,12 @@ def trace_of_pass(
             if recorder.deferred and matrix is not None
             else recorded_logits(ended, arrays)
         )
+    # Some models have logits that stand for no token.
+    size = 0 if prediction is None else min(prediction.vocabulary, model.tokenizer.size)
     trace = trace_of(
         recorder,
         model=model.name,
-        text=text,
+        text=clean(text) if isinstance(text, str) else model.spelled(tokens),
         tokens=tokens,
         target_tokens=target_tokens,
         angles=angles,
@@ -590,7 +563,7 @@ def trace_of_pass(
         unproven=model.unproven,
         arrays=arrays,
         config=model.config,
-        vocabulary=None if prediction is None else model._vocabulary(prediction.vocabulary),
+        vocabulary=None if prediction is None else Vocabulary(size, model.tokenizer.named),
         precision=model.precision,
     )
     model._on_device.add(arrays.on_device, settings().trace_bytes)

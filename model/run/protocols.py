@@ -2,6 +2,7 @@
 run."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol, Self
 
 import torch
@@ -11,8 +12,9 @@ from model.nn.config import Reasons, TransformerConfig
 from model.nn.intervention import UNCHANGED
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.patches import OF_HEADS, Patch
-from model.nn.places import Place
+from model.nn.places import Head, Place, place_of, within
 from model.nn.steering import PassChange, Steering
+from model.system.border import is_whole
 from model.system.files import bytes_text
 from model.system.memory import LARGEST_RECORD
 from model.trace.records import Attention
@@ -193,12 +195,6 @@ def cannot_be_shown(name: str, reason: ValueError) -> ValueError:
     return ValueError(f"{name} cannot be shown: {str(reason).removesuffix('.')}.")
 
 
-def check_text(text: object) -> None:
-    """Raises ValueError for what is not one text: a list of texts, what a tokenizer gives."""
-    if not isinstance(text, str):
-        raise ValueError(f"One text is read at a time, as a str, not {type(text).__name__}.")
-
-
 def check_length(length: int, context: int, name: str) -> None:
     """Raises TextTooLongError where a text has more tokens than the model's context."""
     if length > context:
@@ -246,46 +242,75 @@ def check_record(
 
 def check_id(id_: int, size: int, name: str) -> None:
     """Raises ValueError for an id outside a vocabulary of this size."""
-    if not 0 <= id_ < size:
+    if not is_whole(id_) or not 0 <= id_ < size:
         raise ValueError(f"{name} has {size:,} tokens; none has the id {id_}.")
 
 
-def check_intervention(
-    intervention: PassChange, name: str, module: Runnable, lengths: tuple[int, int]
-) -> None:
-    """Raises ValueError where a change names something that this pass does not have.
+class Named(Protocol):
+    """A model, as far as a change of its pass names its parts."""
 
-    Args:
-        name: the model's.
-        lengths: tokens of the text, and of the target (0 without one).
+    name: str
+    module: Runnable
+
+
+def in_names(change: PassChange, model: Named) -> PassChange:
+    """A change whose sub-layers go by their names, and whose heads count from 0, in place of layers by number
+    and of heads counted from the end. Raises ValueError for what the model does not have.
     """
-    layers = {layer.place.name: layer for layer in module.attentions()}
-    if isinstance(intervention, Steering):
-        require(name, "stream", module.unproven)
-        if intervention.place not in layers:
-            raise ValueError(f"{name} has no attention sub-layer {intervention.place!r}.")
-        if layers[intervention.place].place.kind == "cross":
-            raise ValueError(
-                f"The stream is read before a layer, which {intervention.place} is not."
-            )
-        if len(intervention.toward) != module.config.d_model:
-            raise ValueError(
-                f"The direction has {len(intervention.toward)} numbers; the stream of {name} has "
-                f"{module.config.d_model}."
-            )
-        return
+    heads = {layer.place.name: layer.heads for layer in model.module.attentions()}
+
+    def named(place: str | int) -> str:
+        return [*heads][place_of(place, [*heads], model.name)]
+
+    if isinstance(change, Steering):
+        return _in_names(change, named(change.place), model)
+
+    def of_head(place: str | int, head: int) -> Head:
+        return named(place), within(head, heads[named(place)], f"{named(place)} has heads")
+
+    ablated = sorted(change.ablated, key=str)
+    weights, stream = (sorted(change.weights, key=str), sorted(change.stream, key=str))
+    only = None if change.only is None else sorted(change.only, key=str)
+    if only is None and not (ablated or weights or stream):
+        return change
+    return replace(
+        change,
+        only=None if only is None else frozenset(map(named, only)),
+        ablated=frozenset(of_head(*cell) for cell in ablated),
+        weights=frozenset(
+            (*of_head(place, head), query, key, weight)
+            for place, head, query, key, weight in weights
+        ),
+        stream=frozenset((named(place), token, at, value) for place, token, at, value in stream),
+    )
+
+
+def _in_names(steering: Steering, place: str, model: Named) -> Steering:
+    """Raises ValueError where a model cannot be steered before this sub-layer."""
+    require(model.name, "stream", model.module.unproven)
+    if Place.named(place).kind == "cross":
+        raise ValueError(f"The stream is read before a layer, which {place} is not.")
+    width = model.module.config.d_model
+    if len(steering.toward) != width:
+        raise ValueError(
+            f"The direction has {len(steering.toward)} numbers; the stream of {model.name} has {width}."
+        )
+    return replace(steering, place=place)
+
+
+def check_intervention(change: PassChange, model: Named, lengths: tuple[int, int]) -> PassChange:
+    """The change as `in_names` writes it. Raises ValueError where it names something that this pass does not
+    have.
+
+    lengths: tokens of the text, and of the target (0 without one).
+    """
+    change = in_names(change, model)
+    if isinstance(change, Steering):
+        return change
+    intervention, name, module = change, model.name, model.module
     if not intervention.positions:
         require(name, "positions", module.unproven)
-    for unknown in {
-        *(intervention.only or ()),
-        *(place for place, _ in intervention.ablated),
-        *(cell[0] for cell in intervention.weights),
-        *(cell[0] for cell in intervention.stream),
-    } - layers.keys():
-        raise ValueError(f"{name} has no attention sub-layer {unknown!r}.")
-    for place, head in (*intervention.ablated, *(cell[:2] for cell in intervention.weights)):
-        if not 0 <= head < layers[place].heads:
-            raise ValueError(f"{place} has heads 0 to {layers[place].heads - 1}, not {head}.")
+    layers = {layer.place.name: layer for layer in module.attentions()}
     for position in sorted(intervention.hidden):
         if position >= lengths[0]:
             raise ValueError(
@@ -322,6 +347,7 @@ def check_intervention(
             raise ValueError(
                 f"Query {query} and key {key} cannot be cut: no sub-layer has both positions."
             )
+    return intervention
 
 
 def check_patch(
@@ -345,12 +371,12 @@ def check_patch(
             require(name, "stream", module.unproven)
         if kind == "feed_forward":
             module.w_out(place)  # raises where there is none
-        elif place not in heads:
-            raise ValueError(f"{name} has no attention sub-layer {place!r}.")
-        elif kind == "stream" and Place.named(place).kind == "cross":
+        else:
+            place_of(place, [*heads], name)
+        if kind == "stream" and Place.named(place).kind == "cross":
             raise ValueError(f"The stream is put in before a layer, which {place} is not.")
-        if kind in OF_HEADS and index >= heads[place]:
-            raise ValueError(f"{place} has heads 0 to {heads[place] - 1}, not {index}.")
+        if kind in OF_HEADS:
+            within(index, heads[place], f"{place} has heads")
         if kind not in OF_HEADS and index >= tokens:
             raise ValueError(f"There is no token {index}: the {stack} reads {tokens} tokens.")
 

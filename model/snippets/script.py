@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from model.nn.places import within
 from model.nn.stages import STAGES
 from model.snippets.snippet import (
     LATER,
@@ -19,6 +20,7 @@ from model.snippets.snippet import (
     shape,
 )
 from model.snippets.templates import stage_snippets, vectors
+from model.system.border import at_border
 from model.trace.records import Attention
 from model.trace.trace import Trace
 
@@ -196,9 +198,10 @@ def _reads(facts: Facts, stage: CodeStage, origin: Origin) -> tuple[str, ...]:
     return (read, vectors, 'mask = t["mask"]') if mask else (read, vectors)
 
 
+@at_border
 def script(
     trace: Trace,
-    place: str,
+    place: str | int,
     *,
     head: int,
     stage: CodeStage,
@@ -211,8 +214,8 @@ def script(
     """A script that prints one number of a trace, with PyTorch and the saved trace only.
 
     Args:
-        place: the name of the sub-layer.
-        head, query, key: of the cell, from 0.
+        place: the name of the sub-layer, or the number of its layer.
+        head, query, key: of the cell, from 0; negative ones count from the end.
         dimension: of a vector's number, from 0.
         origin: where queries, keys and values are to be computed too, which needs the saved weights; None:
             they are read.
@@ -226,5 +229,12 @@ def script(
     (True, True)
     """
     origin = origin or Origin(trace.intervention)
-    code = code_of(trace.find(place), origin)
+    attention = trace.find(place)
+    head, query, key = (
+        within(number, count, f"{attention.name} has {them}")
+        for number, count, them in zip(
+            (head, query, key), attention.sizes, ("heads", "queries", "keys"), strict=True
+        )
+    )
+    code = code_of(attention, origin)
     return code.script(stage, style, head=head, query=query, key=key, dimension=dimension)

@@ -64,8 +64,10 @@ def joined(address: str, *, cpus: int, serving: bool = False) -> Iterator[None]:
     with _started(cpus) if address == HERE else nullcontext(address) as found:
         try:
             ray.init(found, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ray.exceptions.AuthenticationError) as error:
-            raise ValueError(f"The cluster {address} cannot be joined: {error}") from error
+        except (ConnectionError, ValueError, ray.exceptions.AuthenticationError) as error:
+            raise ValueError(
+                f"The cluster {address} cannot be joined: {str(error).rstrip('. ')}."
+            ) from error
         try:
             yield
         finally:

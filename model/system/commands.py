@@ -6,8 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
-from pathlib import Path
 from typing import NoReturn
 
 from model.system.files import printable
@@ -59,14 +57,6 @@ def _end(name: str, sentence: str, code: int) -> NoReturn:
     over = "\r\x1b[K" if sys.stderr.isatty() else ""  # a line of progress
     print(f"{over}{printable(f'{name}: {sentence}')}", file=sys.stderr)
     sys.exit(code)
-
-
-def existing(file: Path) -> Path:
-    """The file. Raises ValueError, with the nearest name beside it, where there is none."""
-    if not file.exists() and file.parent.is_dir():
-        for near in get_close_matches(file.name, os.listdir(file.parent), 1):
-            raise ValueError(f"There is no file {file.name} (did you mean {near!r}?).")
-    return file
 
 
 def speak_utf8() -> None:

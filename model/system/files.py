@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from model.system.border import meant
+
 LARGEST_JSON = 2**27  # bytes: the largest index and tokenizer of the hub are tens of megabytes
 PIECE = 2**20  # bytes that are hashed at once
 _PART = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.ASCII)  # a file that is being written
@@ -34,6 +36,16 @@ def open_file(path: Path) -> BinaryIO:
             raise IsADirectoryError(f"{path.name} is a folder")
         raise OddFileError(f"its {path.name} is not an ordinary file")
     return os.fdopen(descriptor, "rb")
+
+
+def there(path: str | Path) -> Path:
+    """The path of a file that somebody asks for on this computer. Raises ValueError where there is none, with
+    the nearest name in its folder."""
+    path = Path(path)
+    if not path.exists():
+        beside = os.listdir(path.parent) if path.parent.is_dir() else []
+        raise ValueError(f"There is no file {path.name}{meant(path.name, beside)}.")
+    return path
 
 
 @contextmanager
@@ -75,12 +87,26 @@ def text_of(path: Path, most: int) -> str:
         raise ValueError(f"{path.name} is not a text in UTF-8.") from error
 
 
+def made_folder(path: str | Path) -> Path:
+    """A folder, made where it is missing, with those around it. Raises ValueError for the name of a file."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ValueError(f"{path} is a file; name a folder.") from error
+    return path
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to be written beside its place, and put there once it is whole: what is there always is. After
     an error nothing is left of it; what a killed process left in the folder is removed by the next one. A
     device is written as it is. The file of an OSError is the one that was asked for."""
     asked, path = path, path.resolve()
+    if path.is_dir():
+        raise ValueError(f"{asked} is a folder; name a file in it.")
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent}.")
     if path.exists() and not path.is_file():
         with path.open("wb") as device:
             yield device

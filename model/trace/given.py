@@ -37,6 +37,8 @@ def tokens_named(words: GivenTokens | None, count: int, what: str = "tokens") ->
 
 def lengths_of(records: Sequence[Attention]) -> tuple[int, int]:
     """How many tokens the text has, and how many the second one; 0 without one."""
+    if not records:
+        raise ValueError("There is no attention to make a trace of.")
     own: dict[Stack, int] = {}
     for record in records:
         if record.kind != "cross":

@@ -20,6 +20,7 @@ from model.nn.norms import NORMS, NormKind, NormLaw
 from model.nn.places import Kind, Place, within
 from model.nn.stages import CAP, SCORE_STAGES
 from model.system import deadline
+from model.system.border import at_border
 from model.trace.arrays import Array, BoolArray, read_only, softmax
 from model.trace.lazy import shapes_of, with_lazy_fields
 
@@ -381,6 +382,7 @@ class Attention:
         numbers = {"head": head, "query": query, "key": key, "weight": self.weights().ravel()}
         return pd.DataFrame({"layer": self.name, **numbers})
 
+    @at_border
     def to_xarray(self, queries: Collection[Token] = (), keys: Collection[Token] = ()) -> Any:
         """The weights of all heads with the axes head, query and key, named after the sub-layer.
 

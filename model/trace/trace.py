@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import Intervention
-from model.nn.places import place_of
+from model.nn.places import place_of, within
+from model.system.border import at_border
 from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.description import save_trace
 from model.trace.given import WITHOUT_MODEL, GivenTokens, attention_given, of_length, texts_of
@@ -133,8 +134,12 @@ class Logits:
         return f"<Logits: {tokens} tokens × {vocabulary}>"
 
     @classmethod
+    @at_border
     def of(cls, recorded: Array) -> "Logits":
         """Recorded logits. Raises ValueError for anything but (token, vocabulary)."""
+        if np.ndim(recorded) != 2:
+            raise ValueError(f"Logits are (token, vocabulary), not {np.shape(recorded)}.")
+        recorded = np.asarray(recorded)
         tokens, vocabulary = recorded.shape
         return cls((tokens, vocabulary), read_only(recorded.view()).__getitem__)
 
@@ -154,12 +159,14 @@ class Logits:
         """Bytes of all rows, computed yet or not."""
         return 4 * self.shape[0] * self.shape[1]
 
+    @at_border
     def after(self, position: int) -> Array:
         """(vocabulary,): the logits after the token at a position; -1 is the last one. Raises
-        IndexError for a position outside the text."""
-        at = range(self.shape[0])[position]
+        ValueError for a position outside the text."""
+        at = within(position, self.shape[0], "The text has positions")
         return self.rows(at, at + 1)[0]
 
+    @at_border
     def rows(self, first: int, end: int) -> Array:
         """(end - first, vocabulary): the logits after the tokens from `first` to before `end`."""
         wanted = slice(first, end)
@@ -243,6 +250,7 @@ class Trace:
             object.__setattr__(self, "prediction", self._no_logits(self.prediction.shape))
 
     @classmethod
+    @at_border
     def from_arrays(
         cls,
         *,
@@ -281,6 +289,7 @@ class Trace:
         return cls.of_attention(records, "arrays", "", tokens, target_tokens, WITHOUT_MODEL)
 
     @classmethod
+    @at_border
     def of_attention(
         cls,
         records: tuple[Attention, ...],
@@ -364,21 +373,25 @@ class Trace:
         others = (self.prediction, self.vocabulary)
         return sum(dict(memory_of(arrays)).values()) + sum(one.nbytes for one in others if one)
 
+    @at_border
     def tokens_of(self, stack: Stack) -> tuple[Token, ...]:
         """The tokens that a stack reads."""
         return self.target_tokens if self.target_tokens and stack == "decoder" else self.tokens
 
+    @at_border
     def queries_of(self, attention: Attention) -> tuple[Token, ...]:
         """The tokens that look, in one of this trace's attention sub-layers."""
         read, count = self.tokens_of(attention.stack), attention.sizes[1]
         # Where it looks back, the first of more keys are those of tokens read before.
         return of_length(read[-count:] if attention.kind == "causal" else read, count)
 
+    @at_border
     def keys_of(self, attention: Attention) -> tuple[Token, ...]:
         """The tokens looked at, in one of this trace's attention sub-layers."""
         read = self.tokens_of("encoder" if attention.kind == "cross" else attention.stack)
         return of_length(read, attention.sizes[2])
 
+    @at_border
     def find(self, name: str | int) -> Attention:
         """The attention sub-layer of this name, of the module of this name, or of the layer of this number
         where each layer has one. Raises ValueError if the pass has none."""
@@ -433,6 +446,7 @@ class Trace:
             for one in self.attention
         }
 
+    @at_border
     def save(self, path: str | Path) -> None:
         """Writes the whole trace to a file, which `load_trace` reads. A file of that name is replaced once
         the new one is whole."""

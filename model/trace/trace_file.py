@@ -7,7 +7,8 @@ from typing import Any, BinaryIO
 from numpy.typing import NDArray
 
 from model.nn.stages import STAGES
-from model.system.files import bounded, opened
+from model.system.border import at_border
+from model.system.files import bounded, opened, there
 from model.system.foreign import refusing
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.trace import array_file
@@ -31,6 +32,7 @@ from model.trace.trace import Logits, Trace, Vocabulary
 __all__ = ["load_trace", "read_arrays", "read_trace", "read_trace_of", "trace_file"]
 
 
+@at_border
 def load_trace(path: str | Path, *, most_bytes: int | None = None) -> Trace:
     """The trace of a file. It is read strictly, and nothing in it is executed.
 
@@ -43,7 +45,7 @@ def load_trace(path: str | Path, *, most_bytes: int | None = None) -> Trace:
     <Trace of house-gpt: 13 tokens, 4 attention layers>
     """
     bound = settings().trace_bytes if most_bytes is None else most_bytes
-    with opened(Path(path), bound, SETTING_OF_TRACES) as (file, size):
+    with opened(there(path), bound, SETTING_OF_TRACES) as (file, size):
         return read_trace_of(file, size, bound)
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from model.analysis.heads.ranking import STATISTICS, HeadTokens
-from model.nn.places import Place, head_label
-from model.system.files import bounded, opened, whole_file
+from model.nn.places import Place, head_label, place_of, within
+from model.system.border import at_border
+from model.system.files import bounded, opened, there, whole_file
 from model.system.foreign import refusing, strict_json, validated
 from model.system.settings import SETTING_OF_TRACES, settings
 from model.system.version import PRODUCT
@@ -110,6 +111,7 @@ class RecordedProbe:
     target_tokens: tuple[Token, ...]  # of a second text; () without one
     layers: tuple[ProbeLayer, ...]  # in order of execution
 
+    @at_border
     def measured(self, statistic: str) -> tuple[ProbeLayer, ...]:
         """The sub-layers to which a statistic applies."""
         return tuple(layer for layer in self.layers if statistic in layer.statistics)
@@ -149,12 +151,16 @@ class RecordedTraining:
         """Bytes of its arrays."""
         return sum(array.nbytes for array in self.arrays().values())
 
+    def _probe(self, number: int) -> "RecordedProbe":
+        return self.probes[within(number, len(self.probes), "The file has probes")]
+
+    @at_border
     def history(self, probe: int) -> tuple[CheckpointRecord, ...]:
         """For each step the highest score of any head on one probe: "induction" and "previous_token", where
         they apply."""
         best = {}
         for name, statistic in SCORES.items():
-            layers = self.probes[probe].measured(statistic)
+            layers = self._probe(probe).measured(statistic)
             if layers:
                 best[name] = np.max([layer.of(statistic).max(1) for layer in layers], axis=0)
         return tuple(
@@ -162,6 +168,7 @@ class RecordedTraining:
             for at, step in enumerate(self.steps)
         )
 
+    @at_border
     def training_run(self, key: str, probe: int) -> TrainingRun:
         """The same as a training run whose models are gone: asking for one raises NotShownError. key: names
         it in caches."""
@@ -171,17 +178,18 @@ class RecordedTraining:
 
         heads = {}
         for name, statistic in SCORES.items():
-            layers = [one for one in self.probes[probe].measured(statistic) if _in_decoder(one)]
+            layers = [one for one in self._probe(probe).measured(statistic) if _in_decoder(one)]
             ends = [(one.place.name, one.of(statistic)[-1]) for one in layers]
             if ends:
                 place, last = max(ends, key=lambda end: float(end[1].max()))
                 heads[name] = head_label((place, int(last.argmax())))
         return TrainingRun(key, self.history(probe), heads, self.kept, model)
 
+    @at_border
     def traces(self, probe: int) -> CheckpointTraces:
         """One probe at the steps whose weights are kept; at fewer, evenly chosen, where those of a head have
         more than a million cells."""
-        read = self.probes[probe]
+        read = self._probe(probe)
         cells = max(math.prod(layer.weights.shape[2:]) for layer in read.layers)
         every = -(-len(self.kept) * cells // MOST_CELLS)
         chosen = sorted({*range(len(self.kept) - 1, -1, -every), 0})
@@ -200,16 +208,19 @@ class RecordedTraining:
         )
         return CheckpointTraces(read.text, tuple(self.kept[at] for at in chosen), checkpoints, 0)
 
-    def gap(self, probe: int, place: str, head: int) -> float:
+    @at_border
+    def gap(self, probe: int, place: str | int, head: int) -> float:
         """Largest difference between the statistics of one head as they were measured in the training and
         those of its weights, at the steps that have weights.
 
         Args:
             probe: the number of the probe text, from 0.
-            place: the name of the sub-layer.
+            place: the name of the sub-layer, or the number of its layer.
         """
         traces = self.traces(probe)
-        (layer,) = (one for one in self.probes[probe].layers if one.place.name == place)
+        layers = self._probe(probe).layers
+        layer = layers[place_of(place, [one.place.name for one in layers], self.model)]
+        head, place = within(head, layer.heads, f"{layer.place.name} has heads"), layer.place.name
         tokens = HeadTokens(traces.queries(place), traces.keys(place), layer.place.kind == "cross")
         rows = np.searchsorted(self.steps, traces.steps)
         return largest(
@@ -274,6 +285,7 @@ def save_training(recorded: RecordedTraining, path: Path) -> None:
         array_file.write(file, recorded.arrays(), KEY, json.dumps(_description(recorded)))
 
 
+@at_border
 def load_training(path: str | Path) -> RecordedTraining:
     """What a `TrainingRecord` has written to a file, read strictly; nothing in it is executed.
 
@@ -291,7 +303,7 @@ def load_training(path: str | Path) -> RecordedTraining:
     Raises ValueError, with a sentence, for a file that holds no such record, is larger than
     ATTENTION_TRACE_MB says, or cannot be read.
     """
-    with opened(Path(path), settings().trace_bytes, SETTING_OF_TRACES) as (file, size):
+    with opened(there(path), settings().trace_bytes, SETTING_OF_TRACES) as (file, size):
         return read_training(file, size)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import families
 from model.capture import CaptureWarning, capture
+from model.system.border import at_border
 from model.system.files import bytes_text
 from model.system.settings import MEGABYTE
 from model.trace.arrays import read_only
@@ -81,6 +82,7 @@ class TrainingRecord:
     left out with a TrainingRecordWarning, for example because its numbers are not finite any more.
     """
 
+    @at_border
     def __init__(
         self,
         path: str | Path,
@@ -105,8 +107,10 @@ class TrainingRecord:
 
         Raises ValueError, with a sentence, for probes that are none, and for bounds that leave no room.
         """
-        if isinstance(probes, str) or not 0 < len(probes) <= MOST_PROBES:
+        if not 0 < len(probes) <= MOST_PROBES:
             raise ValueError(f"probes must be a list of 1 to {MOST_PROBES} texts or rows of ids.")
+        if not megabytes > 0:
+            raise ValueError(f"megabytes is {megabytes}; it must be above 0.")
         if every < 1 or not 2 <= most <= MOST_STEPS:
             raise ValueError(
                 f"every must be at least 1 and most between 2 and {MOST_STEPS:,}, not {every} and {most}."
@@ -126,6 +130,7 @@ class TrainingRecord:
         self._sum: Tensor | float = 0.0
         self._count = 0
 
+    @at_border
     def step(
         self,
         model: nn.Module,
@@ -144,6 +149,8 @@ class TrainingRecord:
 
         Raises ValueError, with a sentence, where nothing of the module can be recorded at the first step.
         """
+        if step < 0:
+            raise ValueError(f"step is {step}; it must be the number of steps that were made.")
         if loss is not None:
             self._sum += loss.detach().float().mean() if isinstance(loss, Tensor) else float(loss)
             self._count += 1

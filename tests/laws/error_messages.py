@@ -26,6 +26,8 @@ REACHED = (
     "model/nn/intervention.py",
     "model/nn/patches.py",
     "model/hub/id_tokenizer.py",
+    "model/nn/places.py",
+    "model/system/border.py",
     "model/system/cluster.py",
     "model/system/extras.py",
     "model/system/memory.py",

@@ -162,7 +162,7 @@ class Answers:
         return self._engine.model(name, silent), trace
 
     def weights(
-        self, model: str, text: str, layer: str | None, head: int, query: int | None
+        self, model: str, text: str, layer: str | int | None, head: int, query: int | None
     ) -> RowOfWeights:
         """The largest weights of a row. layer None: the first one. query None: the last token. Raises
         ValueError as `run`, and for a layer, a head or a query that is not there."""
@@ -186,7 +186,7 @@ class Answers:
         )
 
     def score_parts(
-        self, model: str, text: str, layer: str, head: int, query: int, key: int
+        self, model: str, text: str, layer: str | int, head: int, query: int, key: int
     ) -> SplitScore:
         """The largest parts of a score. Raises ValueError as `run` and `model.analysis.score_parts`."""
         from model.analysis import score_parts  # imports torch

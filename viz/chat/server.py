@@ -63,11 +63,22 @@ TextArgument = Annotated[
     AfterValidator(clean),
     Field(description=say("model_reads_most", longest_text=LONGEST_TEXT)),
 ]
-LayerArgument = Annotated[str, Field(description=say("name_attention_layer"), max_length=100)]
+
+
+def place_named(layer: str) -> str | int:
+    """A layer's name, or its number."""
+    return int(layer) if layer.removeprefix("-").isdecimal() else layer
+
+
+WholeNumber = Annotated[int, Field(ge=0, le=10**6)]
+LayerArgument = Annotated[
+    str,
+    Field(description=say("name_attention_layer"), max_length=100, coerce_numbers_to_str=True),
+    AfterValidator(place_named),
+]
 FirstLayerArgument = Annotated[
     LayerArgument | None, Field(description=say("name_attention_layer_without"))
 ]
-WholeNumber = Annotated[int, Field(ge=0, le=10**6)]
 HeadArgument = Annotated[WholeNumber, Field(description=say("head_layer_0"))]
 QueryArgument = Annotated[WholeNumber, Field(description=say("position_token_looks"))]
 LastQueryArgument = Annotated[
@@ -279,7 +290,9 @@ def questions(server: AnyWidgetMCP, answers: Answers, first: str) -> None:
             mask=mask,
             scale=scale,
             positions=positions,
-            ablated=frozenset({(layer, int(head))}) if without_head else frozenset(),
+            ablated={(int(layer) if layer.isdecimal() else layer, int(head))}
+            if without_head
+            else (),
         )
         return answers.difference(text, (model, other_model or model), change)
 

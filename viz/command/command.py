@@ -19,9 +19,9 @@ from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from model.nn.places import meant
-from model.system.commands import CommandParser, command, existing
-from model.system.files import bounded, bytes_text, content_of, printable, text_of
+from model.system.border import meant
+from model.system.commands import CommandParser, command
+from model.system.files import bounded, bytes_text, content_of, printable, text_of, there
 from viz.notation.words import sentences_of
 
 phrase = sentences_of("command.command")
@@ -82,15 +82,19 @@ def _do(named: str, given: list[str]) -> None:
     elif named == "record":
         _record(_record_parser().parse_args(given))
     else:
-        try:
-            _start(_start_parser().parse_args(given))
-        except ValueError as refusal:
-            near = "" if named or not given else meant(given[0], COMMANDS)
-            if not near:
-                raise
-            raise ValueError(
-                f"{refusal} There is no command {given[0]!r} either{near}."
-            ) from refusal
+        if not named:
+            _check_word(given[:1])
+        _start(_start_parser().parse_args(given))
+
+
+def _check_word(given: Sequence[str]) -> None:
+    """Raises ValueError for a first word that is a mistyped command."""
+    from model.loading.registry import models
+
+    for word in given:
+        near = meant(word, COMMANDS)
+        if near and word not in COMMANDS and models.found(word) is None and not meant(word, models):
+            raise ValueError(f"There is no command {word!r}{near}.")
 
 
 def program() -> str:
@@ -167,7 +171,7 @@ def _check(pictures: Sequence[Path]) -> int:
     status = 0
     for picture in pictures:
         try:
-            verdict = check(certificate_in(content_of(existing(picture), LARGEST)))
+            verdict = check(certificate_in(content_of(there(picture), LARGEST)))
         except ValueError as error:
             print(printable(f"{program()} check: {picture}: {error}"), file=sys.stderr)
             status = 2
@@ -283,7 +287,7 @@ def _trace_file(name: str) -> str:
     from model.system.settings import settings
     from model.trace.trace_file import load_trace
 
-    path = existing(Path(name)).resolve()
+    path = there(Path(name)).resolve()
     load_trace(path)
     if not settings().folders:
         raise ValueError(
@@ -354,7 +358,7 @@ def _site(options: argparse.Namespace) -> None:
 
     if options.target == STANDARD and not options.lesson:
         raise ValueError("A site is a folder: name one, or write one file with --lesson.")
-    course = read_course(existing(options.course) if options.course else DEFAULT)
+    course = read_course(there(options.course) if options.course else DEFAULT)
     if options.in_browser is not None:
         course = replace(course, in_browser=tuple(options.in_browser))
     if options.lesson:
@@ -368,7 +372,7 @@ def _site(options: argparse.Namespace) -> None:
 def _text(name: str) -> str:
     """What a file holds, or standard input; without the end of its last line."""
     if Path(name) != STANDARD:
-        return text_of(existing(Path(name)), MOST_TEXT).removesuffix("\n")
+        return text_of(there(name), MOST_TEXT).removesuffix("\n")
     content = sys.stdin.buffer.read(MOST_TEXT + 1)
     bounded(len(content), MOST_TEXT)
     try:

@@ -4,8 +4,8 @@
 from 0, and raises ValueError, with a sentence, for a layer, head or statistic that the run does not have.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from model.analysis.heads.ranking import STATISTICS, scores
 from model.analysis.heads.statistics import Family, families, family_of, tiles
 from model.nn.places import within
+from model.system.border import at_border, check_name
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.figures.bars import part_bars
@@ -21,11 +22,12 @@ from viz.figures.chart import Axis, numbered, on_white
 from viz.figures.head_tiles import head_grid, head_map
 from viz.figures.heatmap import heatmap, weights_of_head
 from viz.figures.vectors import token_rows
-from viz.notation.theme import QUANTITIES, QuantityName
+from viz.notation.theme import QuantityName
 
 VectorName = Literal["query", "key", "value", "output"]
 
 
+@at_border
 def weights(trace: Trace, place: str | int, head: int) -> go.Figure:
     """How much each query attends to each key: weights (query, key) of one head, rows sum to 1, masked cells
     hatched; of a head with a learned sink that is one more column.
@@ -39,6 +41,7 @@ def weights(trace: Trace, place: str | int, head: int) -> go.Figure:
     return on_white(weights_of_head(attention, head, queries=queries, keys=keys))
 
 
+@at_border
 def difference(trace: Trace, other: Trace, place: str | int, head: int) -> go.Figure:
     """Weights (query, key) of one head in `other` minus those in `trace`, red where they are larger.
 
@@ -63,6 +66,7 @@ def difference(trace: Trace, other: Trace, place: str | int, head: int) -> go.Fi
     return matrix(after - before, rows=queries, columns=keys, quantity="difference")
 
 
+@at_border
 def token_vectors(
     trace: Trace, place: str | int, head: int, which: VectorName = "query"
 ) -> go.Figure:
@@ -77,7 +81,6 @@ def token_vectors(
     >>> figures.token_vectors(trace, "decoder.1.self", 7, which="key").to_dict()["data"][0]["type"]
     'heatmap'
     """
-    _check_name("vector", which, get_args(VectorName))
     attention = _head_of(trace, place, head)
     queries, keys = _tokens(trace, attention)
     values: NDArray[np.float32] = getattr(attention, which)[head]
@@ -86,6 +89,7 @@ def token_vectors(
     return on_white(token_rows(values, tokens=tokens, columns=columns, quantity=which))
 
 
+@at_border
 def heads(trace: Trace, place: str | int | None = None) -> go.Figure:
     """Every head as a small map of its weights, a row a layer: of all layers like this one (self-attention of
     the same stack, or cross-attention). place: None: like the first layer.
@@ -99,6 +103,7 @@ def heads(trace: Trace, place: str | int | None = None) -> go.Figure:
     return on_white(head_grid(tiles(trace, family), chosen=None, words=names))
 
 
+@at_border
 def statistic(trace: Trace, name: str, place: str | int | None = None) -> go.Figure:
     """One number for each head (layer, head), for instance "previous": the mean weight on the token before.
 
@@ -110,7 +115,7 @@ def statistic(trace: Trace, name: str, place: str | int | None = None) -> go.Fig
     >>> figure.write_html("induction.html", include_plotlyjs=True)  # works offline
     """
     known = {one.name: one for one in STATISTICS}
-    _check_name("statistic", name, known)
+    check_name("statistic", name, known)
     family = _family(trace, place)
     found = scores(trace, family)
     if name in found.refused:
@@ -126,6 +131,7 @@ def statistic(trace: Trace, name: str, place: str | int | None = None) -> go.Fig
     return on_white(head_map(table, quantity=quantity, title=title, chosen=None, words=words))
 
 
+@at_border
 def matrix(
     values: NDArray[np.floating],
     *,
@@ -149,11 +155,13 @@ def matrix(
     >>> figures.matrix(np.eye(2), rows=words, columns=words, quantity="weight").layout.xaxis.title.text
     'key'
     """
-    _check_name("quantity", quantity, QUANTITIES)
     axes = Axis(names[0], rows), Axis(names[1], columns)
-    return on_white(heatmap(values, rows=axes[0], columns=axes[1], quantity=quantity, square=True))
+    return on_white(
+        heatmap(np.asarray(values), rows=axes[0], columns=axes[1], quantity=quantity, square=True)
+    )
 
 
+@at_border
 def parts(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Figure:
     """What each part adds to a sum (part,), from the top down, for instance to a score or a logit.
 
@@ -161,12 +169,7 @@ def parts(names: Sequence[str], values: Sequence[float], *, title: str) -> go.Fi
     >>> type(figures.parts(["token", "position"], [1.5, -0.5], title="A score"))
     <class 'plotly.graph_objs._figure.Figure'>
     """
-    return on_white(part_bars(names, values, title=title))
-
-
-def _check_name(of: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise ValueError(f"There is no {of} {name!r}; there are {', '.join(known)}.")
+    return on_white(part_bars(names, [float(value) for value in values], title=title))
 
 
 def _head_of(trace: Trace, place: str | int, head: int) -> Attention:

@@ -19,8 +19,8 @@ from typing import Any
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode, ValidationError, reads
 
-from model.system.commands import CommandParser, command, existing
-from model.system.files import LARGEST_JSON, text_of, write_whole
+from model.system.commands import CommandParser, command
+from model.system.files import LARGEST_JSON, text_of, there, write_whole
 from viz.notation.words import sentences_of
 
 say = sentences_of("notebook.offline")
@@ -130,7 +130,7 @@ def _write(program: str) -> None:
     parser.add_argument("-o", "--output", type=Path, help=say("notebook_html_not"))
     asked = parser.parse_args()
     target = asked.output or asked.notebook.with_suffix(".html")
-    saved = _read(existing(asked.notebook))
+    saved = _read(there(asked.notebook))
     lost = lost_widgets(saved)
     write_whole(target, _page(saved, asked.notebook).encode())
     if lost:

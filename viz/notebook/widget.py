@@ -11,6 +11,7 @@ from ipywidgets import widget_serialization
 from traitlets import Bytes, Instance, Int, TraitError, Unicode, observe, validate
 
 from model.loading.registry import load_model
+from model.system.border import at_border
 from model.trace.arrays import Array
 from model.trace.trace import Trace
 from viz.explorer.heads import THEME, all_heads
@@ -267,12 +268,13 @@ class _Sent:
         return head in self._heads and values and (not group or group in self._groups)
 
 
+@at_border
 def show(
     subject: object,
     text: str | None = None,
     *,
-    tokenizer: object = None,
-    place: str | None = None,
+    tokenizer: Any = None,
+    place: str | int | None = None,
     head: int = 0,
     stage: str = "weights",
     query: int | None = None,
@@ -281,9 +283,10 @@ def show(
     """One run in a notebook: its heads, stages and cells, to be chosen there or by the traits of the widget.
 
     subject: a trace; or a model with a `text`: what `load_model` returns, a name that it takes, or a loaded
-    model of the transformers library with its `tokenizer`. place: name of an attention sub-layer; None: the
-    first. head, query, key: counted from 0. stage: "scores", "weights", … query None: the last token. key
-    None: the one with the largest weight.
+    model of the transformers library with its `tokenizer`. place: name of an attention sub-layer, or number
+    of its layer; None: the first. head, query, key: counted from 0. stage: "scores", "weights", … query None:
+    the last token. key None: the one with the largest weight.
+
     Raises ValueError where the run has no such place, head, stage or cell, and where `text` does not fit the
     subject.
 
@@ -296,11 +299,12 @@ def show(
     return explorer(run, place=place, head=head, stage=stage, query=query, key=key)
 
 
+@at_border
 def compare(
     trace: Trace,
     other: Trace,
     *,
-    place: str | None = None,
+    place: str | int | None = None,
     head: int = 0,
     stage: str = "weights",
     query: int | None = None,
@@ -319,7 +323,7 @@ def compare(
     return explorer(run, place=place, head=head, stage=stage, query=query, key=key)
 
 
-def _run(subject: object, text: str | None, tokenizer: object) -> Run:
+def _run(subject: object, text: str | None, tokenizer: Any) -> Run:
     if isinstance(subject, Trace):
         if text is not None:
             raise ValueError("A trace has its text already: show(trace), or show(model, text).")
@@ -330,7 +334,7 @@ def _run(subject: object, text: str | None, tokenizer: object) -> Run:
     return Run(model.trace(text), model=model)
 
 
-def _model(subject: object, tokenizer: object) -> "Model":
+def _model(subject: object, tokenizer: Any) -> "Model":
     from torch import nn
 
     from model.run.model import Model
@@ -350,7 +354,7 @@ def _model(subject: object, tokenizer: object) -> "Model":
 def explorer(
     run: Run,
     *,
-    place: str | None = None,
+    place: str | int | None = None,
     head: int = 0,
     stage: str = "weights",
     query: int | None = None,

@@ -100,16 +100,16 @@ class HeadMatrices:
 
 
 @asked
-def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMatrices:
+def head_matrices(model: "Model", trace: Trace, name: str | int, head: int) -> HeadMatrices:
     """The matrices of one head.
 
     Args:
-        name: of the attention sub-layer.
+        name: of the attention sub-layer, or the number of its layer.
 
     Raises ValueError for a head that is not there, and where queries or keys are not a linear map of the
     state.
     """
-    attention = checked_head(model, trace, name, head)
+    attention, head = checked_head(model, trace, name, head)
     if attention.projection.normed:
         raise ValueError(
             f"{model.name} norms the queries and keys of each head, so no single matrix gives its scores."
@@ -118,10 +118,10 @@ def head_matrices(model: "Model", trace: Trace, name: str, head: int) -> HeadMat
     query, key, value = (
         fold(_norm_before(model, trace, attention, side), made[side].matrix) for side in SIDES
     )
-    output = wide(model.w_o(name, head))
+    output = wide(model.w_o(attention.name, head))
     after = next((norm for norm in trace.norms if norm.name == attention.place.after), None)
     return HeadMatrices(
-        head=(name, head),
+        head=(attention.name, head),
         order=trace.attention.index(attention),
         stack=attention.stack,
         read=stack_of(attention, "key")[0],

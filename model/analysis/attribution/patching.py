@@ -22,6 +22,7 @@ from model.nn.patches import HookKind, HookPoint, Hooks, Where, cache_hooks, pat
 from model.nn.places import Head, Place, layer_label
 from model.run.passes import forward, gradients, ids_of, layer_of, rows_at_once, rows_grow
 from model.run.protocols import check_id, check_same_length
+from model.system.border import at_border
 from model.system.remote import asked
 from model.trace.arrays import Wide
 from model.trace.collect import doubled
@@ -55,6 +56,7 @@ class Spot:
 
 
 @asked
+@at_border
 def patch_map(
     model: "Model",
     trace_a: Trace,
@@ -62,7 +64,7 @@ def patch_map(
     what: What = "head",
     *,
     answer: tuple[int, int],
-    place: str = "",
+    place: str | int = "",
 ) -> Wide:
     """How far each part of run B, put into run A alone, moves the answer from A's to B's. 0: it stays as in
     A; 1: it becomes as in B. The rest of the pass is A's, its intervention too.
@@ -75,7 +77,7 @@ def patch_map(
             tokens are those of the stack that reads the text.
         answer: (id of A's token, id of B's): the answer is the difference of their logits at the last
             position.
-        place: the sub-layer of "head_tokens".
+        place: the sub-layer of "head_tokens", or the number of its layer.
 
     Raises ValueError for runs that cannot be laid over each other, and where both answer alike.
 
@@ -87,7 +89,8 @@ def patch_map(
     ((4, 8), (0, 1))
     """
     check_runs(model, trace_a, trace_b, answer)
-    *_, last = PatchedRuns(model, trace_a, trace_b, what, place).shares(answer)
+    named = place if place == "" else model.layer(place).place.name
+    *_, last = PatchedRuns(model, trace_a, trace_b, what, str(named)).shares(answer)
     return last
 
 

@@ -17,7 +17,9 @@ from model.analysis.attribution.stream_parts import (
     sub_layers_back,
 )
 from model.analysis.heads.labels import allowed_cells
+from model.nn.places import within
 from model.run.protocols import check_id
+from model.system.border import at_border
 from model.system.remote import asked
 from model.trace.arrays import Wide
 from model.trace.blocks import of_query
@@ -76,8 +78,9 @@ class ScoreParts:
 
 
 @asked
+@at_border
 def score_parts(
-    model: "Model", trace: Trace, name: str, head: int, query: int, key: int
+    model: "Model", trace: Trace, name: str | int, head: int, query: int, key: int
 ) -> ScoreParts:
     """The parts of one head's score of a key, for a query of a recorded pass.
 
@@ -86,8 +89,8 @@ def score_parts(
     rounding.
 
     Args:
-        name: of the attention sub-layer.
-        query, key: positions, from 0.
+        name: of the attention sub-layer, or the number of its layer.
+        query, key: positions, from 0; negative ones count from the end.
 
     Raises ValueError for a head or a position that is not there, and where the model makes its queries or
     keys in a way that is not linear even so.
@@ -97,12 +100,10 @@ def score_parts(
     >>> round(parts.total, 2), round(parts.recorded, 2), parts.values.shape
     (42.52, 42.52, (12, 12))
     """
-    attention = checked_head(model, trace, name, head)
+    attention, head = checked_head(model, trace, name, head)
     _, queries, keys = attention.sizes
-    if not (0 <= query < queries and 0 <= key < keys):
-        raise ValueError(
-            f"{name} has {queries} queries and {keys} keys; there is no cell ({query}, {key})."
-        )
+    query = within(query, queries, f"{attention.name} has queries")
+    key = within(key, keys, f"{attention.name} has keys")
     allowed = allowed_cells(attention, head)[query].astype(np.float64)
     row = allowed / max(allowed.sum(), 1.0)
     # Both sides read what the embedding added up; for a long text that is computed when it is read.
@@ -178,17 +179,17 @@ class Projected:
 
 @asked
 def projected(
-    model: "Model", trace: Trace, name: str, head: int, token: int, side: Side
+    model: "Model", trace: Trace, name: str | int, head: int, token: int, side: Side
 ) -> Projected:
     """The vector of one head at one token, and the map that makes it.
 
     Args:
-        name: of the attention sub-layer.
+        name: of the attention sub-layer, or the number of its layer.
         token: its position, from 0.
 
     Raises ValueError where no map of the model gives the recorded vectors again.
     """
-    attention = checked_head(model, trace, name, head)
+    attention, head = checked_head(model, trace, name, head)
     made = head_map(model, trace, attention, head, side)
     x = read_by(model, trace, attention, side)[token].astype(np.float64)
     tokens = np.array([token])
@@ -243,6 +244,7 @@ class EdgeValues:
         """(query,): the key whose edge carries the longest vector."""
         return self.norms.argmax(-1)
 
+    @at_border
     def logit(self, token_id: int, against: int | None = None, *, position: int = -1) -> Wide:
         """(query, key): what each edge adds to a logit, or to how far it lies above another token's.
 
@@ -265,7 +267,7 @@ class EdgeValues:
             )
         row = _output_row(model, token_id)
         row = row if against is None else row - _output_row(model, against)
-        at = range(len(self.weights))[position]
+        at = within(position, len(self.weights), f"{attention.name} has queries")
         reader = StreamReader(row[None], np.array([at]))
         for part in sub_layers_back(model, trace, "decoder", reader, None):
             if part.name == attention.name:
@@ -277,13 +279,14 @@ class EdgeValues:
 
 
 @asked
+@at_border
 def edge_values(
-    model: "Model", trace: Trace, name: str, head: int, *, through_output: bool = True
+    model: "Model", trace: Trace, name: str | int, head: int, *, through_output: bool = True
 ) -> EdgeValues:
     """What each edge of a head carries.
 
     Args:
-        name: of the attention sub-layer.
+        name: of the attention sub-layer, or the number of its layer.
         through_output: False: what it hands to W_O instead, for which a recorded run is enough.
 
     Raises ValueError for a head that is not there.
@@ -293,11 +296,11 @@ def edge_values(
     >>> round(float(edges.logit(trace.tokens[1].id)[12, 1]), 2)
     1.29
     """
-    attention = checked_head(model, trace, name, head)
+    attention, head = checked_head(model, trace, name, head)
     weights = attention.dropped(head).astype(np.float64)
     written = attention.value[head].astype(np.float64)
     if through_output:
-        written = written @ numbers_of(model.w_o(name, head)).T
+        written = written @ numbers_of(model.w_o(attention.name, head)).T
     return EdgeValues(
         weights * (head not in attention.ablated),
         written,

@@ -19,7 +19,7 @@ from model.analysis.stream.stream import (
     weight_and_bias,
 )
 from model.nn.config import Stack
-from model.nn.places import Place, head_name
+from model.nn.places import Place, head_name, within
 from model.trace.arrays import Array, Wide
 from model.trace.records import Attention, NormRecord
 from model.trace.trace import Trace
@@ -165,16 +165,14 @@ def check_model(model: "Model", trace: Trace) -> None:
         raise ValueError(f"This trace is of {trace.model}, not of {model.name}.")
 
 
-def checked_head(model: "Model", trace: Trace, name: str, head: int) -> Attention:
-    """The attention record of a head.
+def checked_head(model: "Model", trace: Trace, name: str | int, head: int) -> tuple[Attention, int]:
+    """The attention record of a head, and its number from 0.
 
     Args:
-        name: of the attention sub-layer.
+        name: of the attention sub-layer, or the number of its layer.
 
     Raises ValueError where model, trace and head do not fit.
     """
     check_model(model, trace)
     attention = trace.find(name)
-    if not 0 <= head < attention.heads:
-        raise ValueError(f"{name} has heads 0 to {attention.heads - 1}, not {head}.")
-    return attention
+    return attention, within(head, attention.heads, f"{attention.name} has heads")

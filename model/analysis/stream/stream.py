@@ -8,6 +8,7 @@ import numpy as np
 
 from model.nn.config import Stack
 from model.nn.places import Place
+from model.system.border import at_border
 from model.system.remote import asked
 from model.trace.arrays import Array, read_only
 from model.trace.records import NormRecord
@@ -150,6 +151,7 @@ class LargeNumber(NamedTuple):
     ratio: float
 
 
+@at_border
 def largest_numbers(trace: Trace, n: int = 10) -> list[LargeNumber]:
     """The largest numbers of the stream, without their signs: of each token and dimension one, as the first
     layer reads it that finds it at half of its largest size or more (it may stay in all states after).

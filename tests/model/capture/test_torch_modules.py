@@ -189,7 +189,7 @@ def test_arrays_that_do_not_fit_are_refused(subtests: pytest.Subtests) -> None:
         ({"mask": torch.ones(5, 5, dtype=torch.uint8)}, "holds whole numbers"),
         ({"mask": np.tri(5, dtype=np.float32) * np.nan}, "holds what is no number"),
         ({"tokens": ["a"]}, "names 1 tokens, but attention reads 5"),
-        ({"tokens": "abcde"}, "one string"),
+        ({"tokens": "abcde"}, "tokens is "),
         ({"key": [*arrays(5, 5)]}, "query has 1 layers, but key has 2"),
         ({"scale": float("inf")}, "finite number"),
     ]:

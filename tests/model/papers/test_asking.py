@@ -135,7 +135,7 @@ def test_progress_comes_claim_by_claim_and_a_turn_that_raises_stops_the_work() -
 
 
 def test_an_unknown_claim_is_refused() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="claim of a paper"):
         results(loaded("induction"), ("no-such-claim",))
 
 

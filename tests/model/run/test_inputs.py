@@ -61,6 +61,27 @@ def test_a_layer_goes_by_its_number_where_each_layer_has_one_sub_layer(model: Mo
         two.find(0)
 
 
+def test_interventions_name_layers_by_number_and_heads_from_the_end(model: Model) -> None:
+    name = "decoder.1.self"
+    by_number = Intervention(
+        ablated=[(1, -1)], weights=[(-1, 0, 2, 1, 0.5)], stream=[(1, 0, 5, 0.0)], only=[1, 0]
+    )
+    by_name = Intervention(
+        ablated={(name, 3)},
+        weights={(name, 0, 2, 1, 0.5)},
+        stream={(name, 0, 5, 0.0)},
+        only={name, "decoder.0.self"},
+    )
+    one, other = (model.trace(TEXT, intervention=change) for change in (by_number, by_name))
+    assert one.intervention == other.intervention == by_name
+    np.testing.assert_array_equal(one.logits, other.logits)
+    for many in trace_all(model, [TEXT, TEXT], intervention=by_number):
+        assert many.intervention == by_name
+        np.testing.assert_allclose(many.logits, other.logits, atol=1e-4)
+    short, _ = model.passed(model.tokens(TEXT), intervention=by_number)
+    np.testing.assert_array_equal(short.logits, other.logits)
+
+
 @pytest.mark.parametrize("head", [4, -5, True, 1.0, "1", None])
 def test_a_head_that_is_not_there_is_refused_everywhere(model: Model, head: Any) -> None:
     layer = model.trace(TEXT).find(0)
@@ -81,7 +102,7 @@ def test_the_nearest_name_is_offered(model: Model) -> None:
 def test_a_path_names_a_folder_and_never_a_shipped_model() -> None:
     with pytest.raises(ValueError, match="There is no model"):
         load_model(Path("stories"))
-    with pytest.raises(ValueError, match="by its name or its path"):
+    with pytest.raises(ValueError, match="name is None"):
         load_model(None)  # type: ignore[arg-type]
 
 

@@ -35,7 +35,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"ablated": {"decoder.0.self"}}, "ablated"),
     ({"ablated": {(0, "decoder.0.self")}}, "ablated"),
     ({"only": "decoder.0.self"}, "only"),
-    ({"only": {3}}, "only"),
+    ({"only": {3.5}}, "only"),
 ]
 
 
@@ -63,7 +63,7 @@ def test_an_intervention_that_names_what_the_pass_does_not_have_is_refused(
         ("gpt", {"only": {"decoder.0.cross"}}, "decoder.0.cross"),
         ("gpt", {"ablated": {("decoder.7.self", 0)}}, "decoder.7.self"),
         ("gpt", {"ablated": {("decoder.0.self", 3)}}, "heads 0 to 2"),
-        ("gpt", {"ablated": {("decoder.0.self", -1)}}, "heads 0 to 2"),
+        ("gpt", {"ablated": {("decoder.0.self", -4)}}, "heads 0 to 2"),
         ("gpt", {"hidden": {8}}, "8 tokens"),
         ("gpt", {"blocked": {(8, 0)}}, "8"),
         ("gpt", {"blocked": {(0, 8)}}, "8"),

@@ -214,9 +214,9 @@ def test_probes_that_cannot_be_read_are_refused(subtests: pytest.Subtests) -> No
         (["a text"], None, "give the tokenizer"),
         ([list(range(200))], None, "has 200 tokens"),
         ([torch.zeros(2, 3, dtype=torch.long)], None, "one row of ids"),
-        ([[0.5, 1.0]], None, "one row of ids"),
+        ([[0.5, 1.0]], None, "probes is"),
         ([], None, "1 to 64"),
-        ("a text", None, "1 to 64"),
+        ("a text", None, "probes is"),
     ]:
         with (
             subtests.test(probes=probes, tokenizer=tokenizer, words=words),

@@ -257,7 +257,7 @@ HOSTILE: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("below", "attention_weights", CELL | {"head": -1}, "head: Input should be greater than"),
     ("no head", "attention_weights", CELL | {"head": 8}, "decoder.1.self has head 0 to 7, not 8."),
     ("no query", "attention_weights", CELL | {"query": 13}, "has query 0 to 12, not 13."),
-    ("no cell", "score_parts", CELL | {"key": 13}, "there is no cell (12, 13)."),
+    ("no cell", "score_parts", CELL | {"key": 13}, "has keys 0 to 12, not 13."),
     ("enormous", "score_parts", CELL | {"key": 2**70}, "key: Input should be less than or equal"),
     ("half", "open_attention", {"text": TEXT, "head": 0.5}, "head: Input should be a valid int"),
     ("a list", "open_attention", {"text": TEXT, "query": [1]}, "query: Input should be a valid"),
@@ -292,7 +292,10 @@ def test_what_cannot_be_answered_is_refused_in_a_sentence(answers: Answers) -> N
             assert sentence in words, what
             assert len(words) < 400, what
             assert not re.search(r"Traceback|Error executing|https?:|\n", words), what
-        assert not (await client.call_tool("attention_weights", CELL)).is_error  # it goes on
+        for layer in (1, "1", "-3"):  # it goes on
+            assert not (
+                await client.call_tool("attention_weights", CELL | {"layer": layer})
+            ).is_error
 
     talk(ChatServer(answers), ask)
 

@@ -142,6 +142,9 @@ def test_a_profile_of_a_corpus_is_written(tmp_path: Path) -> None:
     ("line", "said"),
     [
         (["no-such-model", "text"], "There is no model 'no-such-model'"),
+        (["recrod", "stories", "text", "-o", "{folder}/o"], "did you mean 'record'?"),
+        (["storeis", "text"], "did you mean 'stories'?"),
+        (["{folder}/damagd.safetensors"], "did you mean 'damaged.safetensors'?"),
         (["{folder}", "text"], "no config.json"),
         (["house-gpt", "a" * (TEXT_LIMIT + 1)], "at most 20,000 are read"),
         (["house-gpt", "é" * (TEXT_LIMIT - 1)], "too long for a link"),
@@ -159,9 +162,9 @@ def test_a_profile_of_a_corpus_is_written(tmp_path: Path) -> None:
         (["record", "nothing", "{folder}/good.txt", "-o", "{folder}/o"], "There is no model"),
         (
             ["record", "stories", "{folder}/good.txt", "-o", "{folder}/no/o"],
-            "No such file or directory",
+            "There is no folder",
         ),
-        (["record", "stories", "{folder}/good.txt", "-o", "{folder}"], "Is a directory"),
+        (["record", "stories", "{folder}/good.txt", "-o", "{folder}"], "is a folder"),
         (["record", "stories", "{folder}/good.txt"], "required: -o"),
         (["record", "stories", "{folder}/god.txt", "-o", "o"], "did you mean 'good.txt'?"),
         (["record", "stories", "{folder}/good.txt", "-o", "-", "--lines"], "folder: -o"),

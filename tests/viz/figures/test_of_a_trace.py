@@ -74,10 +74,10 @@ def test_what_the_run_does_not_have_is_refused(trace: Trace, subtests: pytest.Su
     for draw, said in [
         (lambda trace: figures.weights(trace, PLACE, 8), "has heads 0 to 7, not 8"),
         (lambda trace: figures.weights(trace, "decoder.9.self", 0), "There is no attention"),
-        (lambda trace: figures.token_vectors(trace, PLACE, 0, "W_Q"), "There is no vector 'W_Q'"),
+        (lambda trace: figures.token_vectors(trace, PLACE, 0, "W_Q"), "which is 'W_Q'"),
         (
             lambda trace: figures.matrix(np.eye(1), rows=["a"], columns=["b"], quantity="effect"),
-            "There is no quantity 'effect'; there are query, key, value, score, weight",
+            "quantity is 'effect'",
         ),
         (lambda trace: figures.statistic(trace, "kindness"), "There is no statistic 'kindness'"),
         (

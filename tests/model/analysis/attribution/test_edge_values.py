@@ -128,8 +128,8 @@ def test_what_reaches_no_logit_is_refused() -> None:
     edges = edge_values(decoder, run(decoder), "decoder.0.self", 0)
     with pytest.raises(ValueError, match="none has the id 9999"):
         edges.logit(0, against=9999)
-    with pytest.raises(ValueError, match="heads 0 to 2, not -1"):
-        edge_values(decoder, run(decoder), "decoder.0.self", -1)
+    with pytest.raises(ValueError, match="heads 0 to 2, not -4"):
+        edge_values(decoder, run(decoder), "decoder.0.self", -4)
 
 
 def test_without_a_proven_w_o_nothing_is_said_of_what_an_edge_carries(

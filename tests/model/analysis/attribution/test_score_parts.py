@@ -188,8 +188,8 @@ def test_what_is_not_there_is_refused(subtests: pytest.Subtests) -> None:
     for cell, sentence_ in [
         (("decoder.7.self", 0, 0, 0), "no attention sub-layer"),
         (("decoder.0.self", 3, 0, 0), "heads 0 to 2, not 3"),
-        (("decoder.0.self", 0, 99, 0), r"no cell \(99, 0\)"),
-        (("decoder.0.self", 0, 0, -1), r"no cell \(0, -1\)"),
+        (("decoder.0.self", 0, 99, 0), "queries 0 to 7, not 99"),
+        (("decoder.0.self", 0, 0, -9), "keys 0 to 7, not -9"),
     ]:
         with subtests.test(cell=cell):
             model = loaded("gpt")
