@@ -79,8 +79,11 @@ def run_server(options: Sequence[str] = (), opens: str = "") -> None:
     gc.disable()  # until the default model is there: a seventh of the time of all imports
     with starting():
         check_at_start()
-        from viz.server import asgi, security  # read the settings: not before they are checked
+        # These read the settings: not before they are checked.
+        from viz.server import asgi, security
+        from viz.shell.streamlit_patches import look_for_no_components
 
+        look_for_no_components()
         raise_limit()
         bound_the_server(partial(security.browser_rules, encrypted=False))
         end_in_time()
