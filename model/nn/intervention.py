@@ -164,7 +164,7 @@ class Intervention:
         if (
             type(self) is Intervention
         ):  # one from a file has annotations of its own, and is checked by them
-            check_fields(self, besides=_MEMBERS)
+            check_fields(self, besides=(*_MEMBERS, "mask"))  # masks can be added
         for name in _MEMBERS:
             members = getattr(self, name)
             if members is not None or name != "only":
