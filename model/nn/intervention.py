@@ -183,7 +183,8 @@ class Intervention:
                     f"{name} is {getattr(self, name)}; it must be 0, or at least {SMALLEST:.2g} away from 0, "
                     "as far as single precision tells numbers apart."
                 )
-        if not isinstance(self.mask, str) or self.mask not in MASKS:
+        given: object = self.mask  # that of a caller without types
+        if not isinstance(given, str) or given not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; it must be one of {tuple(MASKS)}.")
         if self.scale is not None and not abs(self.scale) <= LARGEST_SCALE:
             raise ValueError(
