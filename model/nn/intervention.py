@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from model.nn.config import Shape
 from model.nn.patches import Patch
 from model.system.border import check_fields
+from model.system.words import Words
+
+say = Words("nn.intervention")
 
 MaskChoice = Literal["model", "none", "causal"]
 
@@ -31,10 +34,14 @@ class Mask:
     )
     is_causal: bool = False  # whether it hides the future
 
+    def hides_future(self, *, own: bool) -> bool:
+        """Whether no query of a stack reads a later key. own: whether the model's own mask sees to that."""
+        return self.is_causal or (own and not self.removes_model_mask)
+
     def title_for(self, shape: Shape) -> str:
         """What it is called for models of a shape: an encoder hides no future."""
         return (
-            "none: every token visible"
+            say("every_token_visible")
             if self.removes_model_mask and shape == "encoder"
             else self.title
         )

@@ -27,6 +27,7 @@ PLACES = (
     "model/arithmetic",
     "model/download/entries.py",
     "model/loading/untrained.py",
+    "model/nn",
     "model/papers",
     "model/profile/battery",
     "model/training",
@@ -34,8 +35,8 @@ PLACES = (
 )
 # Formulas, HTML, styles, hover templates of Plotly, queries, code samples and options of the command line.
 NO_SENTENCE = re.compile(
-    r"\\[a-zA-Z]|</|<[a-z]+[ >/]|%\{|[{};]\s*$|\bdef \w+\(|^\s*(SELECT|WITH|CREATE|COPY|INSERT) |;\n"
-    r"|^(import|from) \w+|--[\w-]+:|!important|:has\(|\bst-key-|^\.[a-z]"
+    r"\\[a-zA-Z]| · \w+$|</|<[a-z]+[ >/]|%\{|[{};]\s*$|\bdef \w+\(|^\s*(SELECT|WITH|CREATE|COPY|INSERT) |;\n"
+    r"|^(import|from) \w+|^\w+ = |--[\w-]+:|!important|:has\(|\bst-key-|^\.[a-z]"
 )
 NO_WORDS = re.compile(r"re\.|cast|SnippetLine|[A-Z]+\.at$")  # patterns, code, places in the notes
 NAMES = ("one head, no scaling",)  # of recorded runs
@@ -45,6 +46,8 @@ BELOW = (
     "viz/telemetry/",
     "viz/views/glossary/glossary.py",
     "model/analysis/stage_comparison.py",
+    "model/nn/attention.py",
+    "model/nn/intervention.py",
     "model/papers/__main__.py",
     "model/papers/texts.py",
     "model/profile/battery/prompts.py",

@@ -18,7 +18,7 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.shell.model_picker import looked_up, offer_knowing
-from viz.state.intervention_words import masks_for
+from viz.state.intervention_words import hides_future, masks_for, other_mask
 from viz.state.link import TEXT_LIMIT, short_link
 from viz.state.look import loaded, traced
 from viz.state.presets import EXAMPLES, SentenceExample, reference_example
@@ -165,15 +165,14 @@ def choose_parts(look: "Look") -> None:
     if not model.runs:
         st.caption(say("recorded_run_nothing"))
         return
-    other = next((mask for mask in masks_for(model) if mask != "model"), None)
-    hides = model.config.masks_future  # so the other one lifts its mask
+    other, hides = other_mask(model), hides_future(model, "model")
     st.toggle(
         "Hide the future",
         disabled=other is None,
         help=None if hides else say("model_hides_nothing"),
         **switch(
             "hero-mask",
-            (intervention.mask == "model") == hides,
+            hides_future(model, intervention.mask),
             lambda on: intervene(mask="model" if on == hides else other),
         ),
     )

@@ -189,6 +189,18 @@ def masks_for(model: "Model") -> list[MaskChoice]:
     return masks_of(model.config.shape, windowed=windowed)
 
 
+def hides_future(model: "Model", mask: MaskChoice) -> bool:
+    """Whether a model, with this mask, reads nothing later."""
+    return MASKS[mask].hides_future(own=model.config.masks_future)
+
+
+def other_mask(model: "Model") -> MaskChoice | None:
+    """The mask that shows the future to a model that does not see it, or hides it from one that does; None
+    where it takes no such mask."""
+    own = hides_future(model, "model")
+    return next((mask for mask in masks_for(model) if hides_future(model, mask) != own), None)
+
+
 def fitting_text(intervention: Intervention, model: "Model", length: int) -> Intervention:
     """An intervention without heads that this model lacks, and tokens and edges that this text lacks.
     Parts of another run go where that is of another model, or its text has another length.
