@@ -4,7 +4,6 @@ Both are traces of the same tokens. Nothing is run here: every number comes from
 """
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
@@ -186,37 +185,7 @@ def largest_difference(before: Trace, after: Trace) -> float:
     )
 
 
-class MovedWeight(NamedTuple):
-    """The weight of one head that a change moved most: of which query to which key, and its two values."""
-
-    head: Head
-    cell: tuple[int, int]
-    before: float
-    after: float
-
-
 CELLS = 2**22  # cells of two runs that are compared at once: about 50 ms
-
-
-def most_moved(before: Trace, after: Trace, heads: Collection[Head]) -> MovedWeight | None:
-    """The weight with the largest |after − before| among these heads; the first of equal ones. None where
-    none moves, where the runs are of other tokens, and where there are more than `CELLS` of them."""
-    pairs = {head: (before.find(head[0]), after.find(head[0])) for head in heads}
-    sizes = [(ours.sizes, theirs.sizes) for ours, theirs in pairs.values()]
-    if any(ours != theirs for ours, theirs in sizes):
-        return None
-    if sum(queries * keys for (_, queries, keys), _ in sizes) > CELLS:
-        return None
-    moved = None
-    for head, (ours, theirs) in pairs.items():
-        old, new = ours.weights(head[1]), theirs.weights(head[1])
-        at = np.unravel_index(int(np.abs(new - old).argmax()), old.shape)
-        here = MovedWeight(head, (int(at[0]), int(at[1])), float(old[at]), float(new[at]))
-        if abs(here.after - here.before) > (abs(moved.after - moved.before) if moved else 0):
-            moved = here
-    return moved
-
-
 CLEAR = 0.05  # a gain from which on words come first
 SEEN = 0.005  # a smaller gain shows in no number
 _MARK = re.compile(r"[\[<].*[\]>]")
