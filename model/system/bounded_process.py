@@ -26,7 +26,7 @@ END_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
 IDLE = 60  # seconds without a question after which it ends itself
 LOADING, TO_LOAD = 60, 4 * 2**30  # seconds and bytes that `load` may take
 
-Answer = Callable[[Any], dict[str, Any]]
+Answering = Callable[[Any], dict[str, Any]]
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
         _answer_all(names["load"])
 
 
-def _answer_all(load: Callable[[Any], Answer]) -> None:
+def _answer_all(load: Callable[[Any], Answering]) -> None:
     signal.alarm(LOADING)  # it is not caught, so it ends the process
     _bound(TO_LOAD)
     given = json.loads(sys.stdin.buffer.readline())
