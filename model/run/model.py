@@ -16,7 +16,7 @@ from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
 from model.nn.steering import PassChange, parted
 from model.run.inputs import TokenIds, ids_given, is_several
-from model.run.passes import from_other_run
+from model.run.other_run import from_other_run
 from model.run.protocols import (
     AttentionLayer,
     Runnable,
