@@ -4,7 +4,6 @@ Both are traces of the same tokens. Nothing is run here: every number comes from
 """
 
 import re
-from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 from weakref import ref
@@ -13,12 +12,7 @@ import numpy as np
 from cachetools import LRUCache, cached
 
 from model.analysis.heads.statistics import entropy, head_weights
-from model.analysis.tokens.prediction import (
-    divergence,
-    likeliest,
-    log_probabilities,
-    probabilities,
-)
+from model.analysis.tokens.prediction import divergence, log_probabilities
 from model.nn.config import Stack
 from model.nn.places import Head
 from model.system.remote import asked
@@ -148,30 +142,6 @@ def divergences(before: Trace, after: Trace) -> Wide:
     logits = before.require_prediction(), after.require_prediction()
     _same_tokens(before, after)
     return divergence(*(one.all for one in logits))
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """One next token: its probability and its rank, 1 the likeliest, in both runs."""
-
-    id: int
-    before: float
-    after: float
-    place_before: int
-    place_after: int
-
-
-def ranked(before: Array, after: Array, count: int) -> tuple[Ranked, ...]:
-    """The `count` likeliest tokens of either of two rows of logits (vocabulary,)."""
-    ours, theirs = probabilities(before), probabilities(after)
-
-    def ranks(id_: int) -> tuple[int, int]:
-        return int((ours > ours[id_]).sum()) + 1, int((theirs > theirs[id_]).sum()) + 1
-
-    return tuple(
-        Ranked(id_, float(ours[id_]), float(theirs[id_]), *ranks(id_))
-        for id_ in likeliest(ours, theirs, count).ids
-    )
 
 
 @asked
