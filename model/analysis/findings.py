@@ -296,7 +296,9 @@ class _Text:
                     "before_token_holds",
                     layer_label=layer_label(number.place),
                     token=number.token,
-                    brief=_brief(number.value),
+                    brief=f"{number.value:,.0f}"
+                    if abs(number.value) >= 100
+                    else f"{number.value:.3g}",
                     dimension=number.dimension,
                     ratio=number.ratio,
                     moves=self.moves(gone),
@@ -351,10 +353,6 @@ class _Text:
             ),
             *_apart(effects, at),
         )
-
-
-def _brief(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _apart(values: Wide, at: int) -> StandsOut:

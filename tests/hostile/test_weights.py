@@ -14,6 +14,7 @@ import pytest
 from model import load_model
 from model.hub import isolated_tokenizer
 from model.loading.shipped import ASSETS
+from model.system import processes
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.lies import LIES, claims, device, multiplying, pipe, tokenizer
 from tests.model.hub_models import saved
@@ -94,10 +95,10 @@ def test_a_tokenizer_that_stands_still_blocks_nobody_for_ever(
 ) -> None:
     model = load_model(str(folder), device="cpu")
     apart = model.tokenizer._tokenizer._tokenizer  # type: ignore[attr-defined]
-    stopped = apart._process
+    stopped = apart._apart._process
     stopped.send_signal(signal.SIGSTOP)  # its own clock stands still too
     monkeypatch.setattr(isolated_tokenizer, "settings", lambda: SimpleNamespace(pass_seconds=0))
-    monkeypatch.setattr(isolated_tokenizer, "TO_END", 0)
+    monkeypatch.setattr(processes, "TO_END", 0)
     with pytest.raises(ValueError, match=r"cannot read this \(.* more than 0 seconds .*\)\.$"):
         model.tokens("the cat saw")
     assert stopped.returncode == -signal.SIGKILL
@@ -107,7 +108,7 @@ def test_a_tokenizer_that_stands_still_blocks_nobody_for_ever(
 
 def test_a_tokenizer_that_nobody_asked_for_a_while_is_started_anew(folder: Path) -> None:
     model = load_model(str(folder), device="cpu")
-    apart = model.tokenizer._tokenizer._tokenizer  # type: ignore[attr-defined]
+    apart = model.tokenizer._tokenizer._tokenizer._apart  # type: ignore[attr-defined]
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, apart._process.stdin.fileno())  # it hears that nobody asks any more, and ends
     os.close(nowhere)

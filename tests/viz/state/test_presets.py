@@ -11,7 +11,7 @@ from model.analysis import patch_map
 from model.analysis.attribution.patching import PatchedRuns, estimated_map, path_map
 from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import families
-from model.analysis.run_comparison import losses, most_moved, row_statistics
+from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from model.nn.patches import Patch
 from tests.model.tiny import loaded
@@ -66,11 +66,11 @@ def test_without_scaling_rows_saturate() -> None:
         for run in (before, after)
     ]  # but for the first row, which has no choice
     assert sharp[0].mean() < 0.5 < 0.7 < sharp[1].mean()
-    heads = [(one.name, head) for one in after.attention for head in range(one.heads)]
-    moved = most_moved(before, after, heads)
     view = SATURATES.view
-    assert moved is not None
-    assert (moved.head, moved.cell) == ((view.place, view.head), view.cell)
+    moved = [np.abs(one.weights() - before.find(one.name).weights()) for one in after.attention]
+    layer = max(range(len(moved)), key=lambda at: moved[at].max())
+    cell = np.unravel_index(int(moved[layer].argmax()), moved[layer].shape)
+    assert (after.attention[layer].name, *cell) == (view.place, view.head, *view.cell)
     rows = [run.find(view.place).weights(view.head)[12] for run in (before, after)]
     assert [int(row.argmax()) for row in rows] == [11, 6]
     assert [before.tokens[at].text for at in (11, 6)] == [" to", "."]
