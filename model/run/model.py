@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
-from model.nn.intervention import UNCHANGED
+from model.nn.intervention import UNCHANGED, Intervention, PassChange
 from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
-from model.nn.steering import PassChange, parted
 from model.run.inputs import TokenIds, ids_given, is_several
 from model.run.passes import from_other_run
 from model.run.protocols import (
@@ -232,7 +231,7 @@ class Model:
                 the text itself where the library takes that (BART as a classifier).
             continued: ids that the model has written so far. They follow the text (or the target) as ids,
                 because their letters might be tokenized differently.
-            intervention: what is changed; or a `Steering`, which the trace does not name.
+            intervention: what is changed; a `Steering` alone serves too.
             record: "full" adds feed-forward activations and norm outputs.
             explicit: runs without the fused kernel, and records the scores and weights that the model itself
                 computed.
@@ -250,13 +249,13 @@ class Model:
         check_length(len(tokens), self.config.n_ctx, self.name)
         target_tokens = self._target_tokens(tokens, target, written)
         lengths = len(tokens), len(target_tokens)
-        intervention = check_intervention(intervention, self, lengths)
+        change = check_intervention(intervention, self, lengths)
         logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             trace, _ = self._passed(
                 tokens,
                 target_tokens,
-                intervention,
+                change,
                 record=record,
                 explicit=explicit,
                 deferred=logits >= DEFER_FROM,
@@ -302,7 +301,7 @@ class Model:
         self,
         tokens: tuple[Token, ...],
         target_tokens: tuple[Token, ...],
-        intervention: PassChange,
+        intervention: Intervention,
         *,
         record: Literal["attention", "full"],
         explicit: bool,
@@ -310,10 +309,9 @@ class Model:
         text: str | TokenIds,
     ) -> tuple[Trace, Tensor]:
         """The same, with what the pass ends with where the model is."""
-        held, changes = parted(intervention, self.device)
-        recorder = Recorder(held, record, explicit, self.config.source, deferred)
-        recorder.hooks = changes or from_other_run(self, recorder, tokens, target_tokens)
-        recorder.patched = held.patch is not None
+        recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
+        recorder.hooks = from_other_run(self, recorder, tokens, target_tokens)
+        recorder.patched = intervention.patch is not None
         recorder.reruns = self._can_run_again(recorder, max(len(tokens), len(target_tokens)))
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
@@ -407,8 +405,7 @@ class Model:
         tokens = self.tokens(text)
         check_length(len(tokens), self.config.n_ctx, self.name)
         change = check_intervention(intervention, self, (len(tokens), self.config.n_ctx))
-        held, changes = parted(change, self.device)
-        with recording(Recorder(held, source=self.config.source, hooks=changes)):
+        with recording(Recorder(change, source=self.config.source)):
             return self._greedy(tokens, limit)
 
     @asked

@@ -11,9 +11,8 @@ from typing import Any, Literal, NoReturn, cast
 import torch
 
 from model.nn.config import ProvenPart, Reasons, TransformerConfig
-from model.nn.intervention import UNCHANGED
+from model.nn.intervention import UNCHANGED, PassChange, intervention_of
 from model.nn.places import Place
-from model.nn.steering import PassChange, Steering
 from model.run.inputs import TokenIds
 from model.run.model import Model
 from model.trace.arrays import Array
@@ -85,7 +84,7 @@ class RecordedModel(Model):
         """
         if text != self.run.text:
             raise NoWeightsError("let it read another text")
-        if explicit or isinstance(intervention, Steering) or intervention.changes:
+        if explicit or intervention_of(intervention).changes:
             raise NoWeightsError("change the run")
         if target is not None or continued:
             raise NoWeightsError("let it go on, or read another target")

@@ -12,9 +12,8 @@ from torch import nn
 
 from model.hub.tokenizer import HubTokenizer
 from model.nn.config import Reasons, TransformerConfig
-from model.nn.intervention import UNCHANGED
+from model.nn.intervention import UNCHANGED, PassChange, intervention_of
 from model.nn.places import Place
-from model.nn.steering import PassChange, Steering
 from model.run.inputs import is_several
 from model.run.model import Model
 from model.run.tokenizers import TEXTS_KEPT, Tokenizer
@@ -124,21 +123,18 @@ class FarModel(Model, Remote):
         """As `Model.trace`.
 
         Args:
-            target, continued, record: as there.
+            target, continued, intervention, record: as there.
             text: a text; a list of texts gives a list of traces. Raises ValueError for ids.
-            intervention: raises ValueError for a `Steering`.
             explicit: raises ValueError: such a pass is not made on the cluster.
         """
         if is_several(text):
             return [self.trace(one, target, intervention, record=record) for one in text]
         if not isinstance(text, str):
             raise ValueError("A model on the cluster reads texts, and no token ids.")
-        if isinstance(intervention, Steering):
-            raise ValueError("A model on the cluster is steered by `steered`, not by a trace.")
         if explicit:
             raise ValueError("A model on the cluster runs with the fused kernel only.")
-        full = record == "full"
-        return self._run(Request(self.address, text, target, intervention, full, tuple(continued)))
+        change, full = intervention_of(intervention), record == "full"
+        return self._run(Request(self.address, text, target, change, full, tuple(continued)))
 
     def on(self, device: torch.device) -> NoReturn:
         raise ValueError("This model runs on the cluster: its owner decides on which device.")
