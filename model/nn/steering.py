@@ -21,9 +21,9 @@ class Steering:
     """A multiple of a direction, added to the stream that a layer reads, at every token.
 
     `Model.trace`, `Model.generate`, `trace_all` and `measure` take it where they take an intervention; it is
-    then the `steering` of the trace's intervention, which may change more: `Intervention(ablated={("decoder.0.self",
-    1)}, steering=steering)`. Two of the same numbers are equal. Raises ValueError for a direction that is not
-    a row of finite numbers.
+    then the `steering` of the trace's intervention, and `Intervention(ablated=…, steering=…)` changes more
+    beside it. Two of the same numbers are equal. Raises ValueError for a direction that is not a row of
+    finite numbers.
 
     >>> from model.nn.steering import Steering
     >>> toward = trace.residual["decoder"][2][1]  # (C,): what the stream holds at a token

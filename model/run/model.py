@@ -4,6 +4,7 @@ too."""
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
+from itertools import pairwise
 from typing import Any, Literal, cast, overload
 
 import numpy as np
@@ -19,6 +20,7 @@ from model.run.passes import from_other_run
 from model.run.protocols import (
     AttentionLayer,
     Runnable,
+    check_cached,
     check_continues,
     check_id,
     check_intervention,
@@ -39,6 +41,7 @@ from model.trace.collect import (
     recorded_logits,
     trace_of,
 )
+from model.trace.joined import joined
 from model.trace.lazy import Room
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace, Vocabulary
@@ -197,7 +200,8 @@ class Model:
         target: str | None = None,
         intervention: PassChange = UNCHANGED,
         *,
-        continued: Sequence[int] = (),
+        continued: Sequence[int | Token] = (),
+        cached: bool = False,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Trace: ...
@@ -218,7 +222,8 @@ class Model:
         target: str | None = None,
         intervention: PassChange = UNCHANGED,
         *,
-        continued: Sequence[int] = (),
+        continued: Sequence[int | Token] = (),
+        cached: bool = False,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Any:
@@ -229,8 +234,11 @@ class Model:
                 pass each (`trace_all` reads several in one).
             target: what an encoder–decoder's decoder reads; None: the unchanged model's own greedy output, or
                 the text itself where the library takes that (BART as a classifier).
-            continued: ids that the model has written so far. They follow the text (or the target) as ids,
-                because their letters might be tokenized differently.
+            continued: tokens or ids that the model has written so far, as `generate` gives them. They follow
+                the text (or the target) as ids, because their letters might be tokenized differently.
+            cached: the text is read in one pass and each written token in one of its own, with a key–value
+                cache, as they were when they were written. The rows of all passes are one trace, which has a
+                row for the last token too; `check` covers how they are joined.
             intervention: what is changed; a `Steering` alone serves too.
             record: "full" adds feed-forward activations and norm outputs.
             explicit: runs without the fused kernel, and records the scores and weights that the model itself
@@ -239,7 +247,7 @@ class Model:
         Raises ValueError, with a sentence for the page, for a text or an intervention that cannot be run.
         """
         if is_several(text):
-            if target is not None or continued:
+            if target is not None or continued or cached:
                 raise ValueError("A target, or what is written so far, is of one text.")
             asked: dict[str, Any] = {"record": record, "explicit": explicit}
             return [self.trace(one, None, intervention, **asked) for one in text]
@@ -250,6 +258,11 @@ class Model:
         target_tokens = self._target_tokens(tokens, target, written)
         lengths = len(tokens), len(target_tokens)
         change = check_intervention(intervention, self, lengths)
+        if cached:
+            begun = len(tokens) - len(written)
+            if target_tokens:
+                begun = len(self._target_tokens(tokens, target or "", ()))
+            return self._read_by_token(tokens, target_tokens, begun, change, record, explicit, text)
         logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             trace, _ = self._passed(
@@ -316,6 +329,32 @@ class Model:
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
         return trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text), ended
+
+    def _read_by_token(
+        self,
+        tokens: tuple[Token, ...],
+        target_tokens: tuple[Token, ...],
+        begun: int,
+        intervention: Intervention,
+        record: Literal["attention", "full"],
+        explicit: bool,
+        text: str | TokenIds,
+    ) -> Trace:
+        """The trace of passes with a cache: over the first `begun` tokens of the last stack, then over one
+        token each."""
+        check_cached(self.name, self.config, intervention, explicit=explicit)
+        read = target_tokens or tokens
+        cache, source = self.module.new_cache(), [tokens] if target_tokens else []
+        passes, ended = list[Recorder](), list[Tensor]()
+        with enough_memory(f"{len(read):,} tokens in {self.name}"), torch.inference_mode():
+            for first, end in pairwise((0, *range(begun, len(read) + 1))):
+                passes.append(
+                    Recorder(intervention, record, source=self.config.source, cache=cache)
+                )
+                with recording(passes[-1]):
+                    ended.append(self.module(*map(self.ids, [*source, read[first:end]])))
+            whole = joined(passes)
+        return trace_of_pass(self, whole, torch.cat(ended, 1), tokens, target_tokens, text=text)
 
     def _can_run_again(self, recorder: Recorder, tokens: int) -> bool:
         """Whether sub-layers may be run once more instead of being kept: of a long text, where they compute
@@ -490,8 +529,9 @@ class Model:
         )
         return self.target_tokenizer.named(ids)
 
-    def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
+    def _written(self, given: Sequence[int | Token]) -> tuple[Token, ...]:
         """The tokens of ids that this model wrote. Raises ValueError for ids that it cannot write."""
+        ids = [one.id if isinstance(one, Token) else one for one in given]
         if ids:
             check_continues(self.name, self.config)
         for id_ in ids:

@@ -1,6 +1,7 @@
 """What `Model` and the pages use of a module, our own transformer or one of the hub, and what is refused to
 run."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, Self
@@ -415,4 +416,17 @@ def check_continues(
         raise ValueError(
             "Weights set by hand stand in one matrix, which grows with each token: such a run cannot be "
             "continued."
+        )
+
+
+def check_cached(
+    name: str, config: TransformerConfig, intervention: Intervention, *, explicit: bool
+) -> None:
+    """Raises ValueError where a text is not read with a cache."""
+    check_continues(name, config, intervention)
+    filled = math.isfinite(intervention.fill)
+    if explicit or intervention.masks or filled or intervention.dropout:
+        raise ValueError(
+            "With a cache a token is read before those after it are there: such passes are not explicit, and no "
+            "mask, mask value or dropout is changed in them."
         )

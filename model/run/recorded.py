@@ -72,7 +72,8 @@ class RecordedModel(Model):
         target: str | None = None,
         intervention: PassChange = UNCHANGED,
         *,
-        continued: Sequence[int] = (),
+        continued: Sequence[int | Token] = (),
+        cached: bool = False,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Any:
@@ -86,7 +87,7 @@ class RecordedModel(Model):
             raise NoWeightsError("let it read another text")
         if explicit or intervention_of(intervention).changes:
             raise NoWeightsError("change the run")
-        if target is not None or continued:
+        if target is not None or continued or cached:
             raise NoWeightsError("let it go on, or read another target")
         return self.run
 

@@ -116,7 +116,8 @@ class FarModel(Model, Remote):
         target: str | None = None,
         intervention: PassChange = UNCHANGED,
         *,
-        continued: Sequence[int] = (),
+        continued: Sequence[int | Token] = (),
+        cached: bool = False,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Any:
@@ -125,7 +126,7 @@ class FarModel(Model, Remote):
         Args:
             target, continued, intervention, record: as there.
             text: a text; a list of texts gives a list of traces. Raises ValueError for ids.
-            explicit: raises ValueError: such a pass is not made on the cluster.
+            cached, explicit: raise ValueError: such passes are not made on the cluster.
         """
         if is_several(text):
             return [self.trace(one, target, intervention, record=record) for one in text]
@@ -133,8 +134,11 @@ class FarModel(Model, Remote):
             raise ValueError("A model on the cluster reads texts, and no token ids.")
         if explicit:
             raise ValueError("A model on the cluster runs with the fused kernel only.")
+        if cached:
+            raise ValueError("A model on the cluster reads what was written in one pass.")
+        written = tuple(one.id if isinstance(one, Token) else one for one in continued)
         change, full = intervention_of(intervention), record == "full"
-        return self._run(Request(self.address, text, target, change, full, tuple(continued)))
+        return self._run(Request(self.address, text, target, change, full, written))
 
     def on(self, device: torch.device) -> NoReturn:
         raise ValueError("This model runs on the cluster: its owner decides on which device.")
