@@ -5,6 +5,7 @@ Axes: B batch, H heads, T tokens of a pass, S keys that it reads, D width of a h
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import torch
@@ -55,7 +56,7 @@ def joined(passes: Sequence[Recorder]) -> Recorder:
     return replace(
         passes[0],
         cache=None,
-        attention=[_attention(of, calls) for calls in _named(one.attention for one in passes)],
+        attention=[joined_calls(calls, of) for calls in _named(one.attention for one in passes)],
         norms=[
             of.fields(norms, by_token, "input", "mean", "inverse_deviation", "output")
             for norms in _named(one.norms for one in passes)
@@ -96,85 +97,76 @@ def _named(passes: Iterable[Sequence[Named]]) -> list[list[Named]]:
     found: dict[object, list[Named]] = {}
     for records in passes:
         for one in records:
-            found.setdefault(getattr(one, "name", None) or one.place.name, []).append(one)  # type: ignore[attr-defined]
+            name = one.place.name if isinstance(one, AttentionTensors) else vars(one)["name"]
+            found.setdefault(name, []).append(one)
     return [*found.values()]
 
 
-def _attention(of: _Joiner, calls: Sequence[AttentionTensors]) -> AttentionTensors:
-    """One sub-layer of all passes."""
-    first, crosses = calls[0], calls[0].place.kind == "cross"
-    whole = of.fields(calls, -2, "query", "output")
+def joined_calls(
+    calls: Sequence[AttentionTensors], joiner: _Joiner | None = None
+) -> AttentionTensors:
+    """One sub-layer of all passes, as one call of as many queries: the keys of each are the last ones so far,
+    its own tokens among them; in cross-attention all have the same. Raises ValueError as `joined` does."""
+    first, last = calls[0], calls[-1]
     if len(calls) == 1:
         return first
     if any((one.scale, one.cap) != (first.scale, first.cap) for one in calls):
         raise ValueError(
             f"{first.place.name} scales its scores by the length of the text: read it in one pass."
         )
-    key, value = first.key, first.value
-    rows = 0
-    cells: list[tuple[slice, slice, AttentionTensors]] = []
-    for call in calls:
+    whole: AttentionTensors = (joiner or _Joiner()).fields(calls, -2, "query", "output")
+    counts = [one.query.shape[-2] for one in calls]
+    key, value = (
+        getattr(first, name)
+        if first.place.kind == "cross"
+        else torch.cat(
+            [getattr(one, name)[..., -count:, :] for one, count in zip(calls, counts, strict=True)],
+            -2,
+        )
+        for name in ("key", "value")
+    )
+    heads = max(1 if one.mask is None else _four(one.mask).shape[1] for one in calls)
+    shape = sum(counts), key.shape[-2]
+    allowed = torch.zeros(1, heads, *shape, dtype=torch.bool, device=key.device)
+    bias = None if first.bias is None else first.bias.new_zeros(1, first.bias.shape[1], *shape)
+    for call, end in zip(calls, accumulate(counts), strict=True):
         queries, keys = call.query.shape[-2], call.key.shape[-2]
-        end = rows + queries
-        begin = 0 if crosses else end - keys
-        if begin < 0:
-            raise ValueError(_other(first))
-        for name, kept in (("key", key), ("value", value)):
-            given = getattr(call, name)
-            overlap = kept[..., begin:, :] if rows else given
-            if not _alike(given[..., : overlap.shape[-2], :], overlap):
-                raise ValueError(_other(first))
-        if rows and not crosses:
-            key = torch.cat([key, call.key[..., keys - queries :, :]], -2)
-            value = torch.cat([value, call.value[..., keys - queries :, :]], -2)
-        cells.append((slice(rows, end), slice(begin, begin + keys), call))
-        rows = end
-    shape = rows, key.shape[-2]
-    allowed = torch.zeros(1, 1, *shape, dtype=torch.bool, device=key.device)
-    for where, read, call in cells:
-        mask = call.mask
-        if call.look_ahead:
-            mask = look_ahead_mask(call.query, call.key)
-        allowed[..., where, read] = True if mask is None else _four(mask)[:1, :1]
-    looks_ahead = first.look_ahead and bool((allowed == allowed.new_ones(shape).tril()).all())
+        rows, begin = slice(end - queries, end), 0 if first.place.kind == "cross" else end - keys
+        read = slice(begin, begin + keys)
+        if begin < 0 or not all(
+            _alike(given, kept[..., read, :])
+            for given, kept in ((call.key, key), (call.value, value))
+        ):
+            raise ValueError(
+                f"What {first.place.name} has kept of the tokens before is not what it reads of them now, so "
+                "its passes are not one: read the text in one pass."
+            )
+        mask = look_ahead_mask(call.query, call.key) if call.look_ahead else call.mask
+        allowed[..., rows, read] = True if mask is None else _four(mask)[:1]
+        if bias is not None and call.bias is not None:
+            bias[..., rows, read] = call.bias
+    is_causal = last.place.kind == "causal" and bool(
+        (allowed == look_ahead_mask(whole.query, key)).all()
+    )
     return replace(
         whole,
+        place=last.place,
         key=key,
         value=value,
-        mask=None if looks_ahead or allowed.all() else allowed,
-        look_ahead=looks_ahead,
-        bias=_bias(cells, shape),
+        mask=None if is_causal or bool(allowed.all()) else allowed,
+        look_ahead=is_causal,
+        bias=bias,
     )
 
 
-def _bias(
-    cells: Sequence[tuple[slice, slice, AttentionTensors]], shape: tuple[int, int]
-) -> Tensor | None:
-    """What is added to the scores, (1, H or 1, …): 0 where a query has no such key."""
-    first = cells[0][2].bias
-    if first is None:
-        return None
-    bias = first.new_zeros(1, first.shape[1], *shape)
-    for where, read, call in cells:
-        if call.bias is not None:
-            bias[..., where, read] = call.bias
-    return bias
-
-
 def _four(mask: Tensor) -> Tensor:
+    """(B, H or 1, T or 1, S)"""
     return mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
 
 
 def _alike(one: Tensor, other: Tensor) -> bool:
-    if one.shape != other.shape:
-        return False
+    """Whether two differ by rounding at most."""
     close = max(CLOSE, ROUNDINGS * torch.finfo(one.dtype).eps)
-    gap = (one - other).abs().amax() if one.numel() else one.new_zeros(())
-    return bool(gap <= close * other.abs().amax().clamp(min=1.0)) if one.numel() else True
-
-
-def _other(call: AttentionTensors) -> str:
-    return (
-        f"What {call.place.name} has kept of the tokens before is not what it reads of them now, so its "
-        "passes are not one: read the text in one pass."
+    return one.shape == other.shape and bool(
+        (one - other).abs().amax() <= close * other.abs().amax().clamp(min=1.0)
     )
