@@ -112,7 +112,7 @@ def joined_calls(
         return first
     if any((one.scale, one.cap) != (first.scale, first.cap) for one in calls):
         raise ValueError(
-            f"{first.place.name} scales its scores by the length of the text: read it in one pass."
+            f"{first.place.module or first.place.name} scales its scores by the length of the text: read it in one pass."
         )
     whole: AttentionTensors = (joiner or _Joiner()).fields(calls, -2, "query", "output")
     counts = [one.query.shape[-2] for one in calls]
@@ -138,8 +138,8 @@ def joined_calls(
             for given, kept in ((call.key, key), (call.value, value))
         ):
             raise ValueError(
-                f"What {first.place.name} has kept of the tokens before is not what it reads of them now, so "
-                "its passes are not one: read the text in one pass."
+                f"What {first.place.module or first.place.name} has kept of the tokens before is not what it reads of "
+                "them now, as where beams change places, so its passes are not one: read the text in one pass."
             )
         mask = look_ahead_mask(call.query, call.key) if call.look_ahead else call.mask
         allowed[..., rows, read] = True if mask is None else _four(mask)[:1]
