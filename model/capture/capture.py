@@ -175,7 +175,7 @@ def capture(
         device = next((one.device for one in tensors), torch.device("cpu"))
         if writes:
             asked = _tensors_in((inputs, keywords))
-            tokens, made = words_of_generation(tokens, asked, output, batch, records)
+            tokens, made = words_of_generation(tokens, asked, watch.passes, batch, records)
             target_tokens = target_tokens or made
         trace = Trace.of_attention(
             records,
@@ -223,7 +223,8 @@ def _watched(
     """One pass: what was seen, and what the module returned."""
     with unchanged(module):
         module.eval()
-        with Watch(module, _tensors_in((inputs, keywords)), batch, changes) as watch:
+        given = _tensors_in((inputs, keywords))
+        with Watch(module, given, batch, changes, writes=run is not module) as watch:
             output = _run(module, run, inputs, keywords)
     return watch, output
 
@@ -319,7 +320,8 @@ def _run(
     try:
         return run(*inputs, **keywords)
     except Exception as error:
-        sentence = _mistaken(type(module).__name__, inputs, keywords)
+        named = keywords if run is module else {}  # of a generation they are many things
+        sentence = _mistaken(type(module).__name__, inputs, named)
         if sentence:
             raise ValueError(sentence) from error
         raise

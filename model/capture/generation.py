@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from model.capture.record import NEAR
@@ -43,6 +44,8 @@ def _joined(steps: Sequence[WatchedCall]) -> WatchedCall:
             f"{module} reads the whole text anew for each token, without a cache: capture(module, ids) of "
             "what it wrote has all of it."
         )
+    if len({one.heads for one in records}) > 1:
+        raise ValueError(f"{module} has other heads in each pass, so its passes are not one.")
     named = [replace(one, place=replace(one.place, module=module)) for one in records]
     if any(not _same(one.sinks, records[0].sinks) for one in records):
         raise ValueError(f"{module} has another sink in each pass, so its passes are not one.")
@@ -58,9 +61,16 @@ def _joined(steps: Sequence[WatchedCall]) -> WatchedCall:
         bias=None if whole.bias is None else array_of(whole.bias),
     )
     rounding = max(MORE * max(one.check() for one in records), NEAR * np.abs(record.output).max())
-    if not record.check() <= rounding:
+    weights, apart, end = record.weights(), record.check() / max(rounding, 1e-30), 0
+    for one in records:
+        _, queries, keys = one.sizes
+        end += queries
+        begin = 0 if crosses else end - keys
+        own = weights[:, end - queries : end, begin : begin + keys]
+        apart = max(apart, float(np.abs(own - one.weights()).max()) / (MORE * NEAR))
+    if not apart <= 1:
         raise ValueError(
-            f"The joined passes of {module} differ from what it computed by {record.check():.1g}."
+            f"The joined passes of {module} differ from each alone by {apart:.1g} times what rounding allows."
         )
     return replace(first, record=record, call=None)
 
@@ -71,8 +81,8 @@ def _same(one: Any, other: Any) -> bool:
 
 def words_of_generation(
     given: GivenTokens | Callable[[list[int]], GivenTokens] | None,
-    inputs: Sequence[Tensor],
-    made: Any,
+    source: Sequence[Tensor],
+    passes: Sequence[Tensor | None],
     batch: int,
     records: Sequence[Attention],
 ) -> tuple[GivenTokens | None, GivenTokens | None]:
@@ -80,26 +90,20 @@ def words_of_generation(
 
     Args:
         given: names of the text, or what makes names of ids; None: the ids are the names.
-        inputs: tensors of the call; the first is the text's ids, (text, token).
-        made: what the call returned: ids, (text, token), or an object with `sequences`.
+        source: tensors of the call; the first is the text's ids, (text, token).
+        passes: the ids that each pass read, (text, token).
         batch: which text.
     """
     if given is not None and not callable(given):
         return given, None
-    written = made if isinstance(made, Tensor) else getattr(made, "sequences", None)
-    ids = [
-        one[batch].tolist()
-        for one in (*inputs[:1], written)
-        if isinstance(one, Tensor)
-        and one.ndim == 2
-        and not one.is_floating_point()
-        and batch < len(one)
-    ]
-    if len(ids) < 2:
-        return None, None
     name = given or (lambda read: read)
-    (source, read), crosses = ids, [one for one in records if one.kind == "cross"]
-    if crosses:
-        return name(source), name(read[: crosses[0].sizes[1]])
-    whole = read[: records[0].sizes[2]]
-    return (name(whole) if whole[: len(source)] == source else None), None
+    ids = [one[batch] for one in passes if one is not None and batch < len(one)]
+    crosses = any(one.kind == "cross" for one in records)
+    read = torch.cat(ids).tolist() if ids else []
+    if len(read) != records[-1].sizes[1]:  # a module that is given something else
+        return None, None
+    if not crosses:
+        return name(read), None
+    (first, *_) = (*source, torch.empty(0))
+    is_ids = first.ndim == 2 and not first.is_floating_point() and batch < len(first)
+    return name(first[batch].tolist()) if is_ids else None, name(read)

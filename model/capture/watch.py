@@ -210,12 +210,13 @@ class WatchedCall:
     module: str
     gap: Gap
     output: int  # the serial number of the tensor with the outputs of its heads
-    turn: int  # which pass of the whole module made it, from 1; 0: none did
+    turn: int  # how many passes of the whole module had begun
     call: Call | None  # None: there was more than one
 
 
 class Watch(TorchFunctionMode):
-    """Records the attention of one text of a batch. changes: what is changed in which call."""
+    """Records the attention of one text of a batch. changes: what is changed in which call. writes: whether
+    the module runs several times, on what it wrote."""
 
     def __init__(
         self,
@@ -223,13 +224,16 @@ class Watch(TorchFunctionMode):
         inputs: list[Tensor],
         text: int,
         changes: Mapping[Call, CallChange] | None = None,
+        *,
+        writes: bool = False,
     ) -> None:
         super().__init__()
         self._changes = changes or {}
         self._counts = Counter[str]()  # of calls so far, by kind
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
-        self._whole, self.passes = module, 0
+        self._whole, self.writes = module, writes
+        self.passes: list[Tensor | None] = []  # the ids that each pass of the whole module read
         self._norms = [part for part in module.modules() if is_norm_like(part)]
         self._hooks: list[RemovableHandle] = []
         self._thread = threading.get_ident()
@@ -254,13 +258,16 @@ class Watch(TorchFunctionMode):
             hook.remove()
 
     def _begin_pass(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Before the whole module runs. What it is given in a later pass is as new as in the first."""
-        if threading.get_ident() == self._thread:
-            self.passes += 1
-            if self.passes > 1:
-                self._graph.read_anew(
-                    [one for one in (*given, *named.values()) if isinstance(one, Tensor)]
-                )
+        """Before the whole module runs. What it is given while it writes is as new as a call's own inputs."""
+        if threading.get_ident() != self._thread:
+            return
+        ids = named.get("decoder_input_ids", named.get("input_ids", given[0] if given else None))
+        is_ids = isinstance(ids, Tensor) and ids.ndim == 2 and not ids.is_floating_point()
+        self.passes.append(ids if is_ids else None)
+        if self.writes:
+            self._graph.read_anew(
+                one for one in (*given, *named.values()) if isinstance(one, Tensor)
+            )
 
     def _note_norm(self, module: nn.Module, given: tuple[Any, ...], made: Any) -> None:
         """After a module that may be a norm has run, in this thread."""
@@ -338,14 +345,14 @@ class Watch(TorchFunctionMode):
     def _record(self, seen: Seen, output: int, call: Call) -> None:
         """Queries that a module reads in pieces, with the same keys, become one record."""
         module, own = self._module(), seen.of_text(self._text)
-        where = module, self.passes
+        where = module, len(self.passes)
         whole = own.after(self._last[1]) if self._last and self._last[0] == where else None
         self._last = where, whole or own
         if whole is not None:
             self.calls.pop()
         record, gap = recorded(self._last[1])
         alone = call if whole is None else None
-        self.calls.append(WatchedCall(record, module, gap, output, self.passes, alone))
+        self.calls.append(WatchedCall(record, module, gap, output, len(self.passes), alone))
 
     def lineage(self, tensor: Tensor) -> Lineage:
         """Where the cells of a tensor of this pass come from."""

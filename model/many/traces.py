@@ -130,7 +130,9 @@ def _together(
         yield from passes.traces(waiting)
 
 
-def _read(model: Model, texts: Iterable[str | TokenIds], change: Intervention) -> Iterator[_ReadText]:
+def _read(
+    model: Model, texts: Iterable[str | TokenIds], change: Intervention
+) -> Iterator[_ReadText]:
     """The texts as tokens. Raises ValueError as `Model.trace` does."""
     model.require_run()
     for number, text in enumerate(texts):

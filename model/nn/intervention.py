@@ -85,11 +85,11 @@ _MEMBERS = {
 class Intervention:
     """An intervention. The default changes nothing.
 
-    `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in
-    the attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where
-    the model has no such stage. `positions`, `ablated`, `weights`, `stream`, `patch` and `steering` hold for
-    the whole model. A sub-layer goes by its name, or by the number of its layer where each layer has one; a
-    run's own intervention has the names. Positions are token numbers, counted from 0. The weights of a row that are
+    `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in the
+    attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where the
+    model has no such stage. `positions`, `ablated`, `weights`, `stream`, `patch` and `steering` hold for the
+    whole model. A sub-layer goes by its name, or by the number of its layer where each layer has one; a run's
+    own intervention has the names. Positions are token numbers, counted from 0. The weights of a row that are
     not set by hand share what is left to 1, in their own proportions. A causal mask and a window concern
     self-attention; cross-attention joins two sequences and gets one only where `only` names it.
 

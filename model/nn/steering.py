@@ -43,7 +43,9 @@ class Steering:
         check_fields(self)
         toward = np.array(self.toward, np.float32)  # a copy, which nobody changes
         if toward.ndim != 1 or not np.isfinite(self.multiple * toward).all():
-            raise ValueError("A direction is one row of finite numbers, and its multiple is finite.")
+            raise ValueError(
+                "A direction is one row of finite numbers, and its multiple is finite."
+            )
         toward.flags.writeable = False
         object.__setattr__(self, "toward", toward)
 

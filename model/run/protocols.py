@@ -427,6 +427,6 @@ def check_cached(
     filled = math.isfinite(intervention.fill)
     if explicit or intervention.masks or filled or intervention.dropout:
         raise ValueError(
-            "With a cache a token is read before those after it are there: such passes are not explicit, and no "
-            "mask, mask value or dropout is changed in them."
+            "With a cache a token is read before those after it are there: such passes are not explicit, and "
+            "no mask, mask value or dropout is changed in them."
         )

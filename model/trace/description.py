@@ -555,7 +555,9 @@ def _written_attention(attention: Attention) -> dict[str, Any]:
 def _written_intervention(intervention: Intervention) -> dict[str, Any]:
     given = asdict(replace(intervention, steering=None)) | {"fill": str(intervention.fill)}
     del given["steering"]
-    if (steering := intervention.steering) is not None:  # a file without it is read by older versions
+    if (
+        steering := intervention.steering
+    ) is not None:  # a file without it is read by older versions
         given["steering"] = vars(steering) | {"toward": steering.toward.tolist()}
     if intervention.patch:
         given["patch"]["parts"] = sorted(intervention.patch.parts)

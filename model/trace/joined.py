@@ -14,7 +14,7 @@ from torch import Tensor
 from model.nn.attention import look_ahead_mask
 from model.nn.recorder import AttentionTensors, Recorder
 
-CLOSE, ROUNDINGS = 1e-4, 8  # of numbers near 1: where keys are made anew of what a cache keeps
+CLOSE, ROUNDINGS = 1e-5, 8  # of the largest number: some keys are made anew of what a cache keeps
 Named = TypeVar("Named")
 
 
@@ -110,9 +110,10 @@ def joined_calls(
     first, last = calls[0], calls[-1]
     if len(calls) == 1:
         return first
+    name = first.place.module or first.place.name
     if any((one.scale, one.cap) != (first.scale, first.cap) for one in calls):
         raise ValueError(
-            f"{first.place.module or first.place.name} scales its scores by the length of the text: read it in one pass."
+            f"{name} scales its scores by the length of the text: read it in one pass."
         )
     whole: AttentionTensors = (joiner or _Joiner()).fields(calls, -2, "query", "output")
     counts = [one.query.shape[-2] for one in calls]
@@ -128,7 +129,10 @@ def joined_calls(
     heads = max(1 if one.mask is None else _four(one.mask).shape[1] for one in calls)
     shape = sum(counts), key.shape[-2]
     allowed = torch.zeros(1, heads, *shape, dtype=torch.bool, device=key.device)
-    bias = None if first.bias is None else first.bias.new_zeros(1, first.bias.shape[1], *shape)
+    added = [one.bias for one in calls if one.bias is not None]  # none of a text of one token
+    bias = None
+    if added:
+        bias = added[0].new_zeros(1, max(one.shape[1] for one in added), *shape)
     for call, end in zip(calls, accumulate(counts), strict=True):
         queries, keys = call.query.shape[-2], call.key.shape[-2]
         rows, begin = slice(end - queries, end), 0 if first.place.kind == "cross" else end - keys
@@ -138,8 +142,8 @@ def joined_calls(
             for given, kept in ((call.key, key), (call.value, value))
         ):
             raise ValueError(
-                f"What {first.place.module or first.place.name} has kept of the tokens before is not what it reads of "
-                "them now, as where beams change places, so its passes are not one: read the text in one pass."
+                f"What {name} has kept of the tokens before is not what it reads of them now, as where beams "
+                "change places, so its passes are not one: read the text in one pass."
             )
         mask = look_ahead_mask(call.query, call.key) if call.look_ahead else call.mask
         allowed[..., rows, read] = True if mask is None else _four(mask)[:1]
@@ -168,5 +172,5 @@ def _alike(one: Tensor, other: Tensor) -> bool:
     """Whether two differ by rounding at most."""
     close = max(CLOSE, ROUNDINGS * torch.finfo(one.dtype).eps)
     return one.shape == other.shape and bool(
-        (one - other).abs().amax() <= close * other.abs().amax().clamp(min=1.0)
+        (one - other).abs().amax() <= close * other.abs().amax()
     )
