@@ -148,49 +148,65 @@ def capture(
     run, module = module, getattr(module, "__self__", module)
     if not isinstance(module, nn.Module):
         raise ValueError(f"capture wants a torch.nn.Module, not {type(module).__name__}.")
-    writes = run is not module
-    if writes and intervention != UNCHANGED:
-        raise ValueError("A generation is captured as it is: a changed one may write another text.")
-    if not writes and callable(tokens):
-        raise ValueError(
-            "Names are made of the ids of a generation alone: give the words of this text."
-        )
     if batch < 0:
         raise ValueError(f"batch is {batch}; texts of a batch are counted from 0.")
     with _ONE_AT_A_TIME, torch.no_grad(), _uncompiled():
         _refuse_unreadable(module)
         given: Inputs = inputs, keywords
-        # A second pass does not read what the first one wrote, as into a cache.
-        passes = [given] if intervention == UNCHANGED else [_copied(given), _copied(given)]
-        watch, output = _watched(module, run, *passes[0], batch)
-        if writes:
-            watch.calls = joined_passes(watch.calls)
-        records = _placed_or_refused(module, watch)
-        if intervention != UNCHANGED:
-            changes = changes_of(intervention, records, [call.call for call in watch.calls])
-            watch, output = _watched(module, run, *passes[1], batch, changes)
-            records = _as_changed(records, watch, changes)
-            intervention = _by_place(intervention, records)
-        tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
-        device = next((one.device for one in tensors), torch.device("cpu"))
-        if writes:
-            asked = _tensors_in((inputs, keywords))
-            tokens, made = words_of_generation(tokens, asked, watch.passes, batch, records)
-            target_tokens = target_tokens or made
-        trace = Trace.of_attention(
-            records,
-            type(module).__name__,
-            words_of(device),
-            None if callable(tokens) else tokens,
-            target_tokens,
-            REASON,
-        )
-        if writes:
-            return trace
-        logits = logits_of(module, output, watch, len(trace.tokens_of(trace.stacks[-1])), batch)
-        stacks: tuple[Stack, ...] = ("encoder", "decoder")
-        counts = {stack: len(trace.tokens_of(stack)) for stack in stacks}
-        around = watch.notes.surroundings(records, [call.output for call in watch.calls], counts)
+        if run is not module:
+            if intervention != UNCHANGED:
+                raise ValueError(
+                    "A generation is captured as it is: a changed one may write another text."
+                )
+            return _generation(module, run, given, tokens, target_tokens, batch)
+        if callable(tokens):
+            raise ValueError(
+                "Names are made of the ids of a generation alone: give the words of this text."
+            )
+        return _captured(module, given, tokens, target_tokens, batch, intervention)
+
+
+def _generation(
+    module: nn.Module,
+    run: Callable[..., Any],
+    given: Inputs,
+    tokens: GivenTokens | Callable[[list[int]], GivenTokens] | None,
+    target_tokens: GivenTokens | None,
+    batch: int,
+) -> Trace:
+    """The attention of all passes of a method that writes, as `capture` names its arguments."""
+    watch, _ = _watched(module, run, given, batch)
+    watch.calls = joined_passes(watch.calls)
+    records, tensors = _placed_or_refused(module, watch), _tensors_in(given)
+    text, target = words_of_generation(tokens, tensors, watch.passes, batch, records)
+    name, device = type(module).__name__, words_of(_device_of(module, given))
+    return Trace.of_attention(records, name, device, text, target_tokens or target, REASON)
+
+
+def _captured(
+    module: nn.Module,
+    given: Inputs,
+    tokens: GivenTokens | None,
+    target_tokens: GivenTokens | None,
+    batch: int,
+    intervention: Intervention,
+) -> Trace:
+    """One pass, as `capture` names its arguments."""
+    # A second pass does not read what the first one wrote, as into a cache.
+    passes = [given] if intervention == UNCHANGED else [_copied(given), _copied(given)]
+    watch, output = _watched(module, module, passes[0], batch)
+    records = _placed_or_refused(module, watch)
+    if intervention != UNCHANGED:
+        changes = changes_of(intervention, records, [call.call for call in watch.calls])
+        watch, output = _watched(module, module, passes[1], batch, changes)
+        records = _as_changed(records, watch, changes)
+        intervention = _by_place(intervention, records)
+    name, device = type(module).__name__, words_of(_device_of(module, given))
+    trace = Trace.of_attention(records, name, device, tokens, target_tokens, REASON)
+    logits = logits_of(module, output, watch, len(trace.tokens_of(trace.stacks[-1])), batch)
+    stacks: tuple[Stack, ...] = ("encoder", "decoder")
+    counts = {stack: len(trace.tokens_of(stack)) for stack in stacks}
+    around = watch.notes.surroundings(records, [call.output for call in watch.calls], counts)
     found: dict[ProvenPart, object] = {
         "logits": logits,
         "norms": around.norms,
@@ -212,20 +228,23 @@ def capture(
     )
 
 
+def _device_of(module: nn.Module, given: Inputs) -> torch.device:
+    tensors = [*module.parameters(), *_tensors_in(given)]
+    return next((one.device for one in tensors), torch.device("cpu"))
+
+
 def _watched(
     module: nn.Module,
     run: Callable[..., Any],
-    inputs: tuple[Any, ...],
-    keywords: dict[str, Any],
+    given: Inputs,
     batch: int,
     changes: Mapping[Call, CallChange] | None = None,
 ) -> tuple[Watch, Any]:
     """One pass: what was seen, and what the module returned."""
     with unchanged(module):
         module.eval()
-        given = _tensors_in((inputs, keywords))
-        with Watch(module, given, batch, changes, writes=run is not module) as watch:
-            output = _run(module, run, inputs, keywords)
+        with Watch(module, _tensors_in(given), batch, changes, writes=run is not module) as watch:
+            output = _run(module, run, *given)
     return watch, output
 
 

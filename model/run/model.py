@@ -4,7 +4,6 @@ too."""
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
-from itertools import pairwise
 from typing import Any, Literal, cast, overload
 
 import numpy as np
@@ -16,7 +15,7 @@ from model.nn.intervention import UNCHANGED, Intervention, PassChange
 from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
 from model.run.inputs import TokenIds, ids_given, is_several
-from model.run.passes import from_other_run
+from model.run.passes import from_other_run, read_by_token
 from model.run.protocols import (
     AttentionLayer,
     Runnable,
@@ -41,7 +40,6 @@ from model.trace.collect import (
     recorded_logits,
     trace_of,
 )
-from model.trace.joined import joined
 from model.trace.lazy import Room
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace, Vocabulary
@@ -262,7 +260,10 @@ class Model:
             begun = len(tokens) - len(written)
             if target_tokens:
                 begun = len(self._target_tokens(tokens, target or "", ()))
-            return self._read_by_token(tokens, target_tokens, begun, change, record, explicit, text)
+            check_cached(self.name, self.config, change, explicit=explicit)
+            texts = tokens, target_tokens
+            ended, whole = read_by_token(self, texts, begun, intervention=change, level=record)
+            return trace_of_pass(self, whole, ended, *texts, text=text)
         logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             trace, _ = self._passed(
@@ -329,32 +330,6 @@ class Model:
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
         return trace_of_pass(self, recorder, ended, tokens, target_tokens, text=text), ended
-
-    def _read_by_token(
-        self,
-        tokens: tuple[Token, ...],
-        target_tokens: tuple[Token, ...],
-        begun: int,
-        intervention: Intervention,
-        record: Literal["attention", "full"],
-        explicit: bool,
-        text: str | TokenIds,
-    ) -> Trace:
-        """The trace of passes with a cache: over the first `begun` tokens of the last stack, then over one
-        token each."""
-        check_cached(self.name, self.config, intervention, explicit=explicit)
-        read = target_tokens or tokens
-        cache, source = self.module.new_cache(), [tokens] if target_tokens else []
-        passes, ended = list[Recorder](), list[Tensor]()
-        with enough_memory(f"{len(read):,} tokens in {self.name}"), torch.inference_mode():
-            for first, end in pairwise((0, *range(begun, len(read) + 1))):
-                passes.append(
-                    Recorder(intervention, record, source=self.config.source, cache=cache)
-                )
-                with recording(passes[-1]):
-                    ended.append(self.module(*map(self.ids, [*source, read[first:end]])))
-            whole = joined(passes)
-        return trace_of_pass(self, whole, torch.cat(ended, 1), tokens, target_tokens, text=text)
 
     def _can_run_again(self, recorder: Recorder, tokens: int) -> bool:
         """Whether sub-layers may be run once more instead of being kept: of a long text, where they compute

@@ -6,6 +6,7 @@ Axes: R rows of a batch, T tokens, C d_model, V vocabulary.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
@@ -16,6 +17,8 @@ from model.nn.patches import HookPoint, Hooks, cache_hooks, patch_hooks
 from model.nn.places import Place
 from model.nn.recorder import Level, Recorder, recording
 from model.run.protocols import Named, check_patch
+from model.system.memory import enough_memory
+from model.trace.joined import joined
 from model.trace.records import Token
 from model.trace.trace import Trace
 
@@ -106,6 +109,35 @@ def forward(
     fed = {} if padding is None else {"padding": padding}
     with recording(recorder), torch.inference_mode():
         return ForwardPass(model.module(*texts, **fed), recorder)
+
+
+def read_by_token(
+    model: "Model",
+    texts: tuple[tuple[Token, ...], tuple[Token, ...]],
+    begun: int,
+    *,
+    intervention: Intervention,
+    level: Level,
+) -> ForwardPass:
+    """Passes with a key–value cache over the first tokens of the last text, then over one token each, as if
+    they were one pass.
+
+    Args:
+        texts: of the encoder and of the decoder; of one stack its own and ().
+        begun: how many tokens the first pass reads.
+        intervention: holds in each pass.
+        level: as in `Recorder`.
+
+    Raises ValueError where the passes are not those of one text, and as `new_cache` does.
+    """
+    *source, read = (text for text in texts if text)
+    cache, passes, ended = model.module.new_cache(), list[Recorder](), list[Tensor]()
+    with enough_memory(f"{len(read):,} tokens in {model.name}"), torch.inference_mode():
+        for first, end in pairwise((0, *range(begun, len(read) + 1))):
+            passes.append(Recorder(intervention, level, source=model.config.source, cache=cache))
+            with recording(passes[-1]):
+                ended.append(model.module(*map(model.ids, (*source, read[first:end]))))
+        return ForwardPass(torch.cat(ended, 1), joined(passes))
 
 
 def gradients(
