@@ -10,6 +10,7 @@ import pytest
 import torch.nn.functional as F
 from torch import Tensor
 
+from model.system import border
 from tests.pages.reading import visit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +41,11 @@ def test_twelve_calls_lead_from_the_sentence_box_to_the_kernel(
 
     def counted(*vectors: Tensor, **how: object) -> Tensor:
         stack = traceback.extract_stack(inspect.currentframe())[:-1]
-        ours = [one for one in stack if ROOT in Path(one.filename).parents]
+        ours = [
+            one
+            for one in stack
+            if ROOT in Path(one.filename).parents and one.filename != border.__file__
+        ]  # the check of the arguments is no step of the way
         calls[:] = calls or [
             one for one in ours if Path(one.filename).relative_to(ROOT).parts[0] in ("model", "viz")
         ]

@@ -167,7 +167,7 @@ class Intervention:
         if (
             type(self) is Intervention
         ):  # one from a file has annotations of its own, and is checked by them
-            check_fields(self, besides=_MEMBERS)
+            check_fields(self, besides=(*_MEMBERS, "mask"))  # masks can be added
         for name in _MEMBERS:
             members = getattr(self, name)
             if members is not None or name != "only":
@@ -186,7 +186,8 @@ class Intervention:
                     f"{name} is {getattr(self, name)}; it must be 0, or at least {SMALLEST:.2g} away from 0, "
                     "as far as single precision tells numbers apart."
                 )
-        if self.mask not in tuple(MASKS):
+        given: object = self.mask  # that of a caller without types
+        if not isinstance(given, str) or given not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; it must be one of {tuple(MASKS)}.")
         if self.scale is not None and not abs(self.scale) <= LARGEST_SCALE:
             raise ValueError(

@@ -14,8 +14,9 @@ from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
 from model.nn.intervention import UNCHANGED, Intervention, PassChange
 from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
+from model.run.by_token import read_by_token
 from model.run.inputs import TokenIds, ids_given, is_several
-from model.run.passes import from_other_run, read_by_token
+from model.run.other_run import from_other_run
 from model.run.protocols import (
     AttentionLayer,
     Runnable,

@@ -17,7 +17,7 @@ from model import Intervention, Model, Trace, load_model, models
 from model.nn.patches import Patch, PatchPart
 from model.nn.recorder import AttentionCall, Recorder, recording
 from model.run.model import trace_of_pass
-from model.run.passes import from_other_run
+from model.run.other_run import from_other_run
 from model.trace.collect import words_of
 from tests.model import hub_models as families
 from tests.model.conftest import DEVICES
