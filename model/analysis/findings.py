@@ -314,7 +314,9 @@ class _Text:
     def of_edges(self) -> Iterator[Finding]:
         """The edge that adds most to the likeliest next token, by the head that adds most."""
         unproven = {"logit_parts", "stream", "output", "norms"} & self.trace.unproven.keys()
-        if unproven or self.trace.intervention.stream:  # it is then not the sum of what was written
+        if (
+            unproven or self.trace.intervention.sets_stream
+        ):  # it is then not the sum of what was written
             return
         prediction = self.trace.require_prediction()
         logits = prediction.after(-1)

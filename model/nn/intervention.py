@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from model.nn.config import Shape
 from model.nn.patches import Patch
+from model.nn.steering import Steering
 from model.system.border import check_fields
 from model.system.words import Words
 
@@ -91,11 +92,11 @@ _MEMBERS = {
 class Intervention:
     """An intervention. The default changes nothing.
 
-    `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in
-    the attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where
-    the model has no such stage. `positions`, `ablated`, `weights`, `stream` and `patch` hold for the whole
-    model. A sub-layer goes by its name, or by the number of its layer where each layer has one; a run's own
-    intervention has the names. Positions are token numbers, counted from 0. The weights of a row that are
+    `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in the
+    attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where the
+    model has no such stage. `positions`, `ablated`, `weights`, `stream`, `patch` and `steering` hold for the
+    whole model. A sub-layer goes by its name, or by the number of its layer where each layer has one; a run's
+    own intervention has the names. Positions are token numbers, counted from 0. The weights of a row that are
     not set by hand share what is left to 1, in their own proportions. A causal mask and a window concern
     self-attention; cross-attention joins two sequences and gets one only where `only` names it.
 
@@ -137,6 +138,7 @@ class Intervention:
     cap: bool = True  # False: scores are not capped
     bias: bool = True  # False: nothing is added to the scores
     sinks: bool = True  # False: no sink takes a part of the weight
+    steering: Steering | None = None  # a direction added to the stream that a layer reads
 
     if TYPE_CHECKING:  # any collection serves where a set is kept
 
@@ -159,6 +161,7 @@ class Intervention:
             cap: bool = True,
             bias: bool = True,
             sinks: bool = True,
+            steering: Steering | None = None,
         ) -> None: ...
 
     def __repr__(self) -> str:
@@ -230,6 +233,12 @@ class Intervention:
         """The numbers set by hand in the stream that one layer reads: token, dimension, value."""
         return tuple(sorted(cell[1:] for cell in self.stream if cell[0] == name))
 
+    @property
+    def sets_stream(self) -> bool:
+        """Whether the stream is no more the sum of what the layers wrote."""
+        patched = self.patch is not None and any(kind == "stream" for kind, *_ in self.patch.parts)
+        return bool(self.stream or self.steering or patched)
+
     def _set_by_hand(self) -> dict[tuple[str, int, int], float]:
         """The sum of the weights set in each row."""
         cells = {cell[:4] for cell in self.weights}
@@ -294,3 +303,9 @@ def _as_code(value: object) -> str:
 
 
 UNCHANGED = Intervention()
+PassChange = Intervention | Steering  # what holds in a pass
+
+
+def intervention_of(change: PassChange) -> Intervention:
+    """A change as an intervention."""
+    return change if isinstance(change, Intervention) else Intervention(steering=change)

@@ -255,7 +255,10 @@ class Recorder:
             name: of the layer's first attention sub-layer.
             state: (B, T, C).
         """
-        read = _with_numbers(self.through("stream", name, state), self.intervention.stream_in(name))
+        read, steering = self.through("stream", name, state), self.intervention.steering
+        if steering is not None and steering.place == name:
+            read = steering.added(read)
+        read = _with_numbers(read, self.intervention.stream_in(name))
         states = self.streams.get(stack)
         if read is not state and states:
             last = states[-1]

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from model.nn.intervention import UNCHANGED, Intervention
+from model.nn.intervention import UNCHANGED, Intervention, PassChange, intervention_of
 from model.nn.patches import HookPoint, Hooks
 from model.nn.places import Place
 from model.nn.recorder import Level, Recorder, recording
-from model.nn.steering import PassChange, parted
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ def forward(
         deferred: ends with the last states, where the model has an output matrix of its own.
         padding: (R, T), False = padding; None: there is none.
     """
-    held, changes = parted(intervention, model.device)
-    texts, hooks = _in_rows(model, texts, (*changes, *hooks), rows)
+    texts, hooks = _in_rows(model, texts, hooks, rows)
+    held = intervention_of(intervention)
     recorder = Recorder(held, level, explicit, model.config.source, deferred, hooks=hooks)
     fed = {} if padding is None else {"padding": padding}
     with recording(recorder), torch.inference_mode():

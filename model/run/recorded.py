@@ -11,9 +11,8 @@ from typing import Any, Literal, NoReturn, cast
 import torch
 
 from model.nn.config import ProvenPart, Reasons, TransformerConfig
-from model.nn.intervention import UNCHANGED
+from model.nn.intervention import UNCHANGED, PassChange, intervention_of
 from model.nn.places import Place
-from model.nn.steering import PassChange, Steering
 from model.run.inputs import TokenIds
 from model.run.model import Model
 from model.trace.arrays import Array
@@ -73,7 +72,8 @@ class RecordedModel(Model):
         target: str | None = None,
         intervention: PassChange = UNCHANGED,
         *,
-        continued: Sequence[int] = (),
+        continued: Sequence[int | Token] = (),
+        cached: bool = False,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Any:
@@ -85,9 +85,9 @@ class RecordedModel(Model):
         """
         if text != self.run.text:
             raise NoWeightsError("let it read another text")
-        if explicit or isinstance(intervention, Steering) or intervention.changes:
+        if explicit or intervention_of(intervention).changes:
             raise NoWeightsError("change the run")
-        if target is not None or continued:
+        if target is not None or continued or cached:
             raise NoWeightsError("let it go on, or read another target")
         return self.run
 

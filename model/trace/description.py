@@ -4,20 +4,21 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
 
 from model.nn.config import AS_IN_GPT2, Projection, ProvenPart, Stack, TransformerConfig
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
 from model.nn.norms import NormKind
 from model.nn.places import Place
 from model.nn.stages import SCORE_STAGES, STAGES
+from model.nn.steering import Steering
 from model.system.files import whole_file
 from model.system.foreign import strict_json, validated
 from model.system.settings import settings
@@ -111,11 +112,21 @@ class NormEntry(StrictEntry):
     epsilon: Annotated[float, Field(ge=0, le=1)]
 
 
+def _steering(written: object) -> object:
+    """A direction from its numbers. Raises ValueError for anything else."""
+    match written:
+        case {"toward": [*toward], "place": str(place), "multiple": float(multiple), **others}:
+            if not others and len(place) <= 60 and all(type(one) is float for one in toward):
+                return Steering(np.array(toward, np.float32), place, multiple)
+    raise ValueError("its steering is no direction, place and multiple")
+
+
 @dataclass(frozen=True, repr=False)
 class WrittenIntervention(Intervention):
     """An intervention in a file: its mask value is a text."""
 
     fill: MaskValue = -math.inf  # type: ignore[assignment]
+    steering: Annotated[Steering, PlainValidator(_steering)] | None = None
 
     def read(self) -> Intervention:
         """Raises ValueError for a name or a number beyond those of any model."""
@@ -542,7 +553,12 @@ def _written_attention(attention: Attention) -> dict[str, Any]:
 
 
 def _written_intervention(intervention: Intervention) -> dict[str, Any]:
-    given = asdict(intervention) | {"fill": str(intervention.fill)}
+    given = asdict(replace(intervention, steering=None)) | {"fill": str(intervention.fill)}
+    del given["steering"]
+    if (
+        steering := intervention.steering
+    ) is not None:  # a file without it is read by older versions
+        given["steering"] = vars(steering) | {"toward": steering.toward.tolist()}
     if intervention.patch:
         given["patch"]["parts"] = sorted(intervention.patch.parts)
     return {name: sorted(one) if isinstance(one, frozenset) else one for name, one in given.items()}

@@ -139,6 +139,9 @@ def _by_hand(intervention: Intervention) -> Iterator[InterventionPart]:
             f"stream before {layer_label(cell[0])}: {cell[1]}, dim {cell[2]} = {cell[3]:g}"
         ),
     )
+    if (steering := intervention.steering) is not None:
+        words = say("steered", multiple=steering.multiple, place=layer_label(str(steering.place)))
+        yield InterventionPart(words, replace(intervention, steering=None))
     if (patch := intervention.patch) is None:
         return
     text = visible(patch.text)
@@ -234,4 +237,5 @@ def fitting_text(intervention: Intervention, model: "Model", length: int) -> Int
             if cell[0] in heads and (several or cell[1] < length)
         ),
         patch=patch,
+        steering=None,  # a direction belongs to a run, not to a link
     )

@@ -256,8 +256,17 @@ def test_a_steered_run_is_what_steering_gives(house: Model) -> None:
         expected = [difference(house, prompt, logits[None]) for logits in found.logits]
         rows = frame[frame["prompt"] == number]["logit_difference"]
         assert rows.tolist() == pytest.approx(expected, abs=CLOSE)
-    with pytest.raises(ValueError, match="cannot be ablated"):
-        measure(house, PROMPTS, metric=loss, interventions={"joy": steering}, ablate="zero")
+
+    def first(trace: Trace) -> float:
+        return float(trace.require_prediction().after(-1)[0])
+
+    frame = measure(
+        house, PROMPTS[:1], metric=first, interventions={"joy": steering}, ablate="zero"
+    )
+    for _, row in frame[frame["run"] == "joy"].iloc[::9].iterrows():
+        both = Intervention(ablated={(row["layer"], row["head"])}, steering=steering)
+        apart = first(house.trace(PROMPTS[0].text, intervention=both)) - row["first"]
+        assert row["first_effect"] == pytest.approx(apart, abs=CLOSE)
     for wrong, words in (
         (Steering(steering.toward, "decoder.9.self"), "no attention sub-layer"),
         (Steering(steering.toward[:5], "decoder.1.self"), "5 numbers"),

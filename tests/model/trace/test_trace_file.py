@@ -16,6 +16,7 @@ from model import Intervention, Model, Trace
 from model.nn.patches import Patch
 from model.nn.places import Place
 from model.nn.stages import STAGES
+from model.nn.steering import Steering
 from model.trace.arrays import matrix_csv, sheltered
 from model.trace.description import ARRAYS
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
@@ -99,6 +100,7 @@ def test_a_trace_comes_back_from_its_file_bit_for_bit(model: Model) -> None:
         cap=False,
         bias=False,
         sinks=False,
+        steering=Steering(np.linspace(-1, 1, model.config.d_model, dtype=np.float32), name, -1.5),
     )
     for trace in (run(model, record="full"), run(model, intervention), run(model, explicit=True)):
         file = trace_file(trace)
@@ -159,7 +161,7 @@ def test_every_field_of_a_record_is_written() -> None:
         "NormRecord": 9,
         "FeedForwardRecord": 4,  # the file holds what the activation gives, so not its name
         "Token": 5,
-        "Intervention": 17,
+        "Intervention": 18,  # of `steering` a file without one says nothing
         "Patch": 3,
     }
 
