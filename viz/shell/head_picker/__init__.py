@@ -12,7 +12,7 @@ import streamlit as st
 
 from model.nn.places import Head
 from model.serving.engine import Request
-from viz.explorer.bundle import BUNDLED
+from viz.explorer.bundle import BUNDLED, component_script
 from viz.explorer.heads import THEME, all_heads, in_view
 from viz.explorer.packing import Json, packed
 from viz.shell.frame import frame
@@ -29,7 +29,7 @@ _component = st.components.v2.component(
     "head_picker",
     html=(_FOLDER / "picker.html").read_text(encoding="utf-8"),
     css=_STYLE.replace("}", "}\n"),  # Streamlit takes a string of one line for a path
-    js=(BUNDLED / "picker.js").read_text(encoding="utf-8"),
+    js=component_script("picker.js"),
 )
 
 
