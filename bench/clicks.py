@@ -133,9 +133,9 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         return f"explorerRoot().dataset.{name} === '{value}'"
 
     def layer(number: int) -> Act:
-        title = f"explorerRoot().querySelector('.title').textContent.includes('L{number}H')"
+        name = f"explorerRoot().dataset.layer === '{case.stack}.{number}.self'"
         row = page.get_by_role("rowheader", name=f"L{number}", exact=True)
-        return Act(lambda: row.click(delay=PRESS), f"{title} && {PAINTED}")
+        return Act(lambda: row.click(delay=PRESS), f"{name} && {PAINTED}")
 
     def radio(name: str, compared: bool) -> Act:
         button = page.get_by_test_id("stRadio").get_by_text(name, exact=True)

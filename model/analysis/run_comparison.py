@@ -118,7 +118,7 @@ def rounding_of_weights(trace: Trace) -> float:
 def _largest_score(attention: Attention) -> float:
     """A bound on a layer's scores, as rounding goes: the longest scaled query times the longest key of a
     head, and the largest bias."""
-    queries, keys = (np.linalg.norm(x, axis=-1).max(-1) for x in (attention.query, attention.key))
+    queries, keys = attention.longest
     added = 0.0 if attention.bias is None else float(np.abs(attention.bias).max())
     return float((queries * keys).max() * abs(attention.scale)) + added
 

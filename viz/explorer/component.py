@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 HELD, HELD_GROUPS = 4, 8
 _HELD, _ASKED = "explorer:held", "explorer:asks-for-check-of"
 _component = st.components.v2.component(
-    "attention_explorer", html=bundle.skeleton(), css=bundle.style(), js=bundle.script()
+    "attention_explorer",
+    html=bundle.skeleton(),
+    css=bundle.style(),
+    js=bundle.component_script("explorer.js"),
 )
 
 

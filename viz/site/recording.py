@@ -192,7 +192,9 @@ def recorded_run(run: Run, name: str, view: View, spoken: Sequence[SentenceExamp
         )
     said = claims(view, baseline or trace, trace, trace.intervention, spoken)
     layers = [_whole(one) | {"claims": [asdict(claim) for claim in said]} for one in messages]
-    families = all_heads(trace, trace.intervention.ablated, has_maps=True)
+    families = all_heads(
+        trace, trace.intervention.ablated, mapped=[one.name for one in trace.attention]
+    )
     return {
         "run": name,
         "layers": layers,

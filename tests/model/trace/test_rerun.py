@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from model import Intervention, Model, Trace
+from model.analysis.run_comparison import rounding_of_weights
 from model.nn import attention
 from model.nn.recorder import Recorder, recording
 from model.system.threads import one_thread, threads
@@ -67,6 +68,18 @@ def test_its_bits_are_those_of_the_pass(subtests: pytest.Subtests) -> None:
             assert trace_file(again) == trace_file(kept)
             assert not any(waits(again))
             assert again.nbytes == kept.nbytes
+
+
+def test_how_exact_a_run_is_is_known_without_running_its_sub_layers_again(
+    subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (*TINY, "hub llama", "hub gpt2"):
+        with subtests.test(name=name):
+            kept, again = both_ways(model_of(name), monkeypatch)
+            assert rounding_of_weights(again) == pytest.approx(rounding_of_weights(kept), rel=1e-6)
+            for ours, theirs in zip(again.attention, kept.attention, strict=True):
+                np.testing.assert_allclose(ours.longest, theirs.longest, rtol=1e-6)
+            assert all(waits(again))
 
 
 @pytest.mark.slow

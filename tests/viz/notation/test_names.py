@@ -48,7 +48,7 @@ def test_a_head_has_one_name_in_every_place_and_no_other_has_it(subtests: pytest
         with subtests.test(shape=shape):
             _, trace = traced(shape)
             layers = [
-                layer for family in all_heads(trace, has_maps=False) for layer in family["layers"]
+                layer for family in all_heads(trace) for layer in family["layers"]
             ]
             offered = {layer["name"]: layer["full"] for layer in layers}
             names = []

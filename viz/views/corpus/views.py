@@ -16,7 +16,7 @@ from model.profile.shipped import weights_of
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from viz.elements.one_of import one_listed, one_of
-from viz.explorer.bundle import BUNDLED
+from viz.explorer.bundle import BUNDLED, component_script
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, led_by, signed
@@ -45,13 +45,12 @@ TITLES = {
 UNITS = {"carried": "carried", "effect": "effect"}
 ALL = "of all heads"  # whose examples are searched
 # The examples of a head are drawn in the browser.
-_SCRIPT = (BUNDLED / "corpus.js").read_text(encoding="utf-8")
 _STYLE = (BUNDLED / "corpus.css").read_text(encoding="utf-8").replace("}", "}\n")
 _examples_list = st.components.v2.component(
     "corpus_examples",
     html='<section class="corpus" data-ready="false"></section>',
     css=_STYLE,
-    js=_SCRIPT,
+    js=component_script("corpus.js"),
 )
 OTHERS = say("profile_other_weights")
 WeightCell = tuple[int, int]

@@ -57,11 +57,11 @@ def explore(look: Look) -> None:
         outcome(switched, hero_of(switched))
     with ways_on:
         st.html(_onward(is_changed=switched.baseline is not None))
-    with heads:
-        docked_heads(switched.request)
     cell = cell_of(switched) if current().show in OF_A_CELL else None
     with left:
         _picture(switched, current().detail, cell)
+    with heads:
+        docked_heads(switched.request)  # of a long text they take longer than the picture
     drawer(switched, hero_of(switched))
 
 
