@@ -45,6 +45,7 @@ SHIPPED = {
     ".tiktoken",
     ".toml",
     ".woff2",
+    ".zlib",
 }
 READ = {".md", ".toml"}  # beside Python's own: what people read of these may name modules
 # What the README says of this repository, and a reader of the package has no use for:

@@ -126,7 +126,7 @@ def _module(
         raise NotReadError(weights, folder.name, error) from error
     except (SafetensorError, RuntimeError, OverflowError) as error:
         raise DamagedError(f"The weights {weights} do not fit the model {folder.name}.") from error
-    if not all(value.isfinite().all() for value in floats.values()):
+    if not all(np.isfinite(value.numpy()).all() for value in floats.values()):
         raise DamagedError(f"The weights {weights} of {folder.name} are not all finite numbers.")
     return module.eval().requires_grad_(False)
 

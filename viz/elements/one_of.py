@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-import pandas as pd
 import streamlit as st
 
 from viz.notation.csv_safe import sheltered_table
 from viz.state.session import choice, switch
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Option = TypeVar("Option")
 
@@ -126,7 +128,7 @@ def open_one(
 
 
 def choosable_table(
-    frame: pd.DataFrame,
+    frame: "pd.DataFrame",
     key: str,
     take: Callable[[int], None],
     *,

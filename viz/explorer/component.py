@@ -8,7 +8,7 @@ instead (js/held.js): only a layer's first visit waits for the server.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # Parts of layers, and groups of what stands around their heads, that count as kept in the browser, which
 # keeps some more (js/held.js).
 HELD, HELD_GROUPS = 4, 8
+RECORDED_RUN = "recorded"  # the name of a run that is none of this server's
 _HELD, _ASKED = "explorer:held", "explorer:asks-for-check-of"
 _component = st.components.v2.component(
     "attention_explorer",
@@ -96,6 +97,42 @@ def explorer(
     }
     data = packed(without_arrays(message, _held()) | beside | _place(mount, chosen))
     _hold(message)
+    _draw(data, mount, layers, select, open_layer, set_detail)
+    return chosen
+
+
+def recorded_explorer(
+    said: Mapping[str, object],
+    numbers: bytes,
+    selection: Selection,
+    *,
+    select: Callable[[Selection], object],
+    open_layer: Callable[[str], object],
+    set_detail: Callable[[str], None],
+    mount: str = "explorer",
+) -> Selection:
+    """Draws a message of `explorer` that was recorded, at a cell of its layer. said, numbers: its words and
+    its arrays. The others: as `explorer` takes them."""
+    layers = [str(one["name"]) for one in cast(Sequence[Json], said["layers"])]
+    facts = cast(Json, said["layer"])
+    chosen = selection.clamped(
+        heads=cast(int, facts["heads"]),
+        queries=cast(int, facts["queries"]),
+        keys=cast(int, facts["keys"]),
+    )
+    data = packed({**said, "run": RECORDED_RUN, **_place(mount, chosen)}) + numbers
+    _draw(data, mount, layers, select, open_layer, set_detail)
+    return chosen
+
+
+def _draw(
+    data: bytes,
+    mount: str,
+    layers: Sequence[str],
+    select: Callable[[Selection], object],
+    open_layer: Callable[[str], object],
+    set_detail: Callable[[str], None],
+) -> None:
     _component(
         key=mount,
         data=data,
@@ -104,7 +141,6 @@ def explorer(
         on_check_change=lambda: _note_asked(mount),
         on_detail_change=lambda: set_detail(str(st.session_state[mount].get("detail"))),
     )
-    return chosen
 
 
 def _place(mount: str, chosen: Selection) -> Json:

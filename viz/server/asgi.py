@@ -3,6 +3,7 @@ requests, and puts the checks of `viz.server.security` before Streamlit."""
 
 import asyncio
 import functools
+import gc
 import importlib
 import pkgutil
 import sys
@@ -87,7 +88,10 @@ def _plotly() -> bytes:
 def preload() -> None:
     """Sends for the model that the owner wants fetched, loads all that visitors would wait for, and then that
     model. One comes after the other: two threads that import one library can wait for each other for ever. So
-    a page waits for torch before it imports anything (viz/shell/frame.py)."""
+    a page waits for torch before it imports anything (viz/shell/frame.py), but for the first one, which needs
+    none of it: torch would take half of its time."""
+    importlib.import_module("viz.views.home.opening")
+    page_runs.let_first_pass()
     importlib.import_module("torch")
     loaded = threading.Event()
     entry = entry_to_fetch()
@@ -98,6 +102,7 @@ def preload() -> None:
         if entry is not None:
             importlib.import_module("model.hub.loading")  # takes seconds
     finally:
+        gc.enable()
         loaded.set()
     if entry is not None and machine_bytes() >= ROOMY:
         prepare(entry)
@@ -171,6 +176,8 @@ class MovedViews:
             base = st.get_option("server.baseUrlPath").strip("/")
             path = scope["path"].strip("/").removeprefix(base).strip("/")
             said = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+            if b"text/html" in dict(scope["headers"]).get(b"accept", b""):
+                page_runs.note_asked()
             if (new := new_address(path, said)) is not None:
                 path, parameters = new
                 app = RedirectResponse(

@@ -1,6 +1,7 @@
 """Starts the server by Streamlit's command line; a start that fails is refused in one sentence, and one
 without room for its output goes on without output."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -75,10 +76,14 @@ def run_server(options: Sequence[str] = (), opens: str = "") -> None:
     options: of Streamlit's command line. opens: what the browser shows first, where there is a display: what
     stands in the app's address behind the first slash.
     """
+    gc.disable()  # until the default model is there: a seventh of the time of all imports
     with starting():
         check_at_start()
-        from viz.server import asgi, security  # read the settings: not before they are checked
+        # These read the settings: not before they are checked.
+        from viz.server import asgi, security
+        from viz.shell.streamlit_patches import look_for_no_components
 
+        look_for_no_components()
         raise_limit()
         bound_the_server(partial(security.browser_rules, encrypted=False))
         end_in_time()

@@ -260,8 +260,9 @@ def run_app() -> None:
     navigation.path(file)
     st.session_state[_DRAWN] = True
     with inside:
-        # The frame is there; the server may be importing it (viz/server/asgi.py).
-        import_module("torch")
+        if file != navigation.HOME:  # it can show something before
+            # The frame is there; the server may be importing it (viz/server/asgi.py).
+            import_module("torch")
         opened.run()
 
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -27,6 +27,9 @@ from viz.notation.numbers import difference
 from viz.notation.words import sentences_of
 from viz.saving.save import save_figure
 from viz.shell.pictures import lines_of, look_for, script_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 say = sentences_of("shell.panel")
 
@@ -78,13 +81,15 @@ class Table:
         formats: of columns that have other digits than `decimals`.
     """
 
-    columns: pd.DataFrame | Mapping[str, object]
+    columns: "pd.DataFrame | Mapping[str, object]"
     index: str | None = None
     decimals: int = 4
     formats: Mapping[str, str] | None = None
 
     def draw(self, name: str) -> None:
         """name: of its panel."""
+        import pandas as pd  # takes 0.3 seconds: pages are drawn first
+
         frame = pd.DataFrame(self.columns)
         if self.index is not None:
             frame = frame.rename_axis(self.index)

@@ -101,6 +101,8 @@ class TimeQuota:
 # are there. Whoever used more than a fair share of the time waits a moment first.
 
 LONGEST_WAIT = 3.0  # seconds that one waits for one's share
+# Seconds until the first page is asked for, until it has run, and until a browser has drawn it.
+SOON, PATIENCE, DRAWING = 0.3, 5.0, 1.5
 LONG = 0.15  # seconds: a longer run loads a model or waits for a pass, and the others go on
 
 
@@ -116,6 +118,7 @@ class PageRuns:
     def __init__(self, long: float = LONG) -> None:
         self._line, self._long, self._quota = FairQueue(at_once=1), long, TimeQuota()
         self._wanted = 0  # runs that wait for their turn or have it
+        self._asked, self._drawn = threading.Event(), threading.Event()  # of the first page
         self._changed = threading.Condition()
         self._own = _Own()
 
@@ -150,12 +153,25 @@ class PageRuns:
         finally:
             clock.cancel()
             end()
+            self._drawn.set()
             self._quota.charge(visitor, time.thread_time() - before)
 
     def give_up(self) -> None:
         """The run of this thread goes on without its turn: it waits for something, and others are drawn
         meanwhile."""
         self._own.end()
+        self._drawn.set()
+
+    def note_asked(self) -> None:
+        """A browser has asked for a page, whose run will follow."""
+        self._asked.set()
+
+    def let_first_pass(self) -> None:
+        """Waits until the first page is drawn, where one is asked for by now: for what would take the time of
+        its run."""
+        if self._asked.wait(SOON):
+            self._drawn.wait(PATIENCE)
+            time.sleep(DRAWING)
 
     def let_pass(self) -> None:
         """Waits until no page waits for its turn or has it, for at most `long` seconds: for work in the

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import importlib.metadata
 import importlib.util
 import threading
 import time
@@ -16,6 +17,8 @@ from unittest import mock
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
+from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import (
@@ -486,3 +489,19 @@ def test_a_second_import_leaves_the_first_ones_mend() -> None:
         return session
 
     assert asyncio.run(listen()).wakings == 1
+
+
+def test_no_installed_package_is_searched_for_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the app's own components are known; the search would read what each package says of itself."""
+    searched: list[object] = []
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda: searched.append(1) or [])
+    monkeypatch.setattr(
+        manifest_scanner, "scan_component_manifests", manifest_scanner.scan_component_manifests
+    )
+    manager = BidiComponentManager()
+    manager.discover_and_register_components(start_file_watching=False)
+    assert searched, "Streamlit searches in another way"
+    searched.clear()
+    streamlit_patches.look_for_no_components()
+    manager.discover_and_register_components(start_file_watching=False)
+    assert not searched

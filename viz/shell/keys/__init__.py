@@ -60,12 +60,13 @@ def keys(file: str) -> None:
 
 def _goals() -> dict[str, object]:
     """What the search lists beside static/catalogue.json: models, and heads and tokens of the open one, if it
-    is loaded. Also what a link to another page says of the view, and the model that the browser keeps."""
+    is loaded. Also what a link to another page says of the view, and the model that the browser keeps. No
+    value is a list: in each list Streamlit looks for a table, by pandas, whose import takes 0.3 seconds."""
     view = current()
     goals: dict[str, object] = {
         "catalogue": static_address("catalogue.json"),
-        "models": [[entry.name, entry.title, entry.about] for entry in models.values()],
-        "view": sorted(PARAMETERS - {"show"}),
+        "models": tuple((entry.name, entry.title, entry.about) for entry in models.values()),
+        "view": tuple(sorted(PARAMETERS - {"show"})),
     }
     if (chosen := to_remember()) is not None:
         goals["chosen"] = chosen
@@ -79,22 +80,24 @@ def _goals() -> dict[str, object]:
 
 
 @lru_cache(maxsize=8)
-def _layers(name: str, changed: int) -> list[list[object]]:
+def _layers(name: str, changed: int) -> tuple[tuple[object, ...], ...]:
     """The attention sub-layers of a model, each with its label and the number of its heads. changed: when its
     file was, in the key of the cache."""
     model = loaded(name)
-    return [[name, layer_label(name), model.layer(name).heads] for name in model.attention_names]
+    return tuple(
+        (name, layer_label(name), model.layer(name).heads) for name in model.attention_names
+    )
 
 
 @lru_cache(maxsize=8)
-def _tokens(name: str, text: str, changed: int) -> list[str]:
+def _tokens(name: str, text: str, changed: int) -> tuple[str, ...]:
     """The tokens that the model reads of a text; none of a blank one. changed: as above."""
     model = loaded(name)
     try:
         tokens = model.tokens(text)
     except ValueError:
-        return []
-    return [token_label(token.text, _LETTERS) for token in tokens[: model.config.n_ctx]]
+        return ()
+    return tuple(token_label(token.text, _LETTERS) for token in tokens[: model.config.n_ctx])
 
 
 def _jump(file: str) -> None:
