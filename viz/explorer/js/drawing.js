@@ -17,8 +17,9 @@ import { Fade, HEAD } from "./fade.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
 import { drawAlso, drawHeadline, writeParts } from "./headline.js";
 import { Header } from "./header.js";
+import { foreseen } from "./held.js";
 import { More } from "./more.js";
-import { runNumbers } from "./motion.js";
+import { runNumbers, stopNumbers } from "./motion.js";
 import { drawNow, drawSure } from "./now.js";
 import { brief, precise, simple } from "./numbers.js";
 import { Panel } from "./panel.js";
@@ -242,6 +243,12 @@ export class Drawing {
     this.fade.turn(turning.figure, turning.palette, { rolls: turning.rolls, also, ended });
   }
 
+  /** Numbers that still stand on the page are those of the run that is left: they stay as they are. */
+  leaveNumbers() {
+    this.fade.end();
+    stopNumbers();
+  }
+
   /** The tokens above the map with their arcs, what the numbers say in a sentence, and what is chosen beside them. */
   drawAround() {
     const { explorer, parts, picture } = this;
@@ -291,6 +298,7 @@ export class Drawing {
     this.settle();
     this.derived.foresee(explorer.layer);
     explorer.python.askForCheck(explorer.received);
+    explorer.python.askAhead(explorer.received, (run) => foreseen(explorer.received, run) !== null);
   }
 
   /** How the chosen number is computed. */

@@ -46,7 +46,7 @@ def hero_of(look: Look) -> Hero:
         change=change_in_words(look.trace),
         detail=view.detail,
         opens=view.text != first.text and (view.query, view.key) == (first.query, first.key),
-        ways=ways(view) if has_others() else {},
+        ways=ways(replace(view, intervention=look.request.intervention)) if has_others() else {},
     )
     return replace(beside, job=job_of(look.model, (look.place, look.head)))
 
