@@ -78,8 +78,9 @@ export class Drawing {
       this.resized = true;
       this.schedule();
     };
-    this.resize = new ResizeObserver(() => root.clientWidth !== this.width && this.measureAgain());
-    for (const part of [parts.stage, root]) this.resize.observe(part);
+    const isOther = () => root.clientWidth !== this.width || parts.headline.offsetHeight !== this.titleHeight;
+    this.resize = new ResizeObserver(() => isOther() && this.measureAgain());
+    for (const part of [parts.stage, parts.headline, root]) this.resize.observe(part);
     addEventListener("resize", this.measureAgain); // a window that becomes lower leaves the width as it is
   }
 
@@ -155,9 +156,9 @@ export class Drawing {
   /** Measures how large the picture may be. That is slow right after a change of the page. */
   measure() {
     const { root, isSplit } = this;
+    if (!this.resized && isSplit === root.classList.contains("split")) return;
     this.width = root.clientWidth;
     this.titleHeight = this.parts.headline.offsetHeight;
-    if (!this.resized && isSplit === root.classList.contains("split")) return;
     this.isNarrow = matchMedia("(max-width: 900px)").matches || this.width < LEAST;
     root.classList.toggle("narrow", this.isNarrow); // all that is below the map
     root.classList.toggle("split", isSplit);
@@ -271,7 +272,7 @@ export class Drawing {
     const { parts, header } = this;
     const shown = shownScene(this.scene(...this.runs()));
     this.root.classList.toggle("changed", shown.before !== null);
-    if (drawHeadline(parts.headline, shown) && parts.headline.offsetHeight !== this.titleHeight) this.measureAgain();
+    drawHeadline(parts.headline, shown);
     drawAlso(parts.also, shown);
     drawNow(parts.large, shown);
     drawSure(parts.surename, shown, header.isAbove);
