@@ -135,6 +135,7 @@ export class Drawing {
     this.measure();
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = layer.queries;
+    root.dataset.changed = explorer.baseline !== null;
     root.dataset.ready = "false";
     this.beside = false;
     explorer.controls.mark(explorer);

@@ -56,7 +56,7 @@ export class Explorer {
     const palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
     if (data === this.received && palette === this.palette) return;
     if (this.isOutdated(data) || this.python.isOvertaken(data)) return;
-    keepAhead(data.ahead);
+    if (Object.keys(data.turns ?? {}).length) keepAhead([data, ...data.ahead]);
     const layers = layersOf(data);
     if (!layers) {
       this.python.open(data, data.layer.name, true, true);
@@ -90,7 +90,6 @@ export class Explorer {
     if (input.disabled || checked === turns[name].on) return;
     const found = foreseen(this.received, turns[name].run);
     if (!found) return;
-    keepAhead([this.received]);
     this.drawing.leaveNumbers();
     this.receive(found);
     this.turned = { from, input, checked };

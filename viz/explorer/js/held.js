@@ -59,8 +59,8 @@ export function remembered(message, name) {
 }
 
 /** Keeps messages of runs to which a switch of the page may lead. */
-export function keepAhead(others = []) {
-  for (const other of others) keep(ahead, `${other.run} ${other.layer.name}`, other, MOST_AHEAD);
+export function keepAhead(messages) {
+  for (const other of messages) keep(ahead, `${other.run} ${other.layer.name}`, other, MOST_AHEAD);
 }
 
 /** The message of another run of the shown layer, beside a message that is shown; null where it is not here. */
