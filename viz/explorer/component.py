@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 # keeps some more (js/held.js).
 HELD, HELD_GROUPS = 4, 8
 _HELD, _ASKED, _AHEAD = "explorer:held", "explorer:asks-for-check-of", "explorer:asks-ahead-of"
-Turns = Mapping[str, Mapping[str, object]]
-NO_TURNS: Turns = MappingProxyType({})
+SwitchFacts = Mapping[str, Mapping[str, object]]
+NO_TURNS: SwitchFacts = MappingProxyType({})
 _component = st.components.v2.component(
     "attention_explorer", html=bundle.skeleton(), css=bundle.style(), js=bundle.script()
 )
@@ -65,7 +65,7 @@ def explorer(
     around: Sequence["AroundHeads"] = (),
     modules: Mapping[str, str] = MODELS_OWN,
     certificate: Json | None = None,
-    turns: Turns = NO_TURNS,
+    turns: SwitchFacts = NO_TURNS,
     ahead: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
 ) -> Selection:
     """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
@@ -125,7 +125,7 @@ def _message(
     claims: Sequence[HeadClaim],
     hero: Hero,
     certificate: Json | None,
-    turns: Turns,
+    turns: SwitchFacts,
     **facts: Any,
 ) -> Json:
     """What the browser draws a run from. facts: what `payload` takes beside the chosen head and stage."""

@@ -159,22 +159,22 @@ def undo_button() -> None:
         )
 
 
-class Turn(NamedTuple):
+class PageSwitch(NamedTuple):
     """Of a switch: whether it is on in a run, and the run to which it leads from there."""
 
     on: bool
     leads_to: Look
 
 
-def turns(look: Look) -> dict[str, Turn]:
+def turns(look: Look) -> dict[str, PageSwitch]:
     """Of the switches of mask and scaling, by their names, where they change something."""
-    now, led = look.request.intervention, dict[str, Turn]()
+    now, led = look.request.intervention, dict[str, PageSwitch]()
     if not look.model.runs:
         return led
 
-    def turn(on: bool, **fields: object) -> Turn:
+    def turn(on: bool, **fields: object) -> PageSwitch:
         changed = replace(now, **fields)  # type: ignore[arg-type]
-        return Turn(on, Look(replace(look.request, intervention=changed)))
+        return PageSwitch(on, Look(replace(look.request, intervention=changed)))
 
     own = now.mask == "model"
     if other := _other_mask(look.model):

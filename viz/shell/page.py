@@ -24,7 +24,7 @@ from viz.notation.words import sentences_of
 from viz.questions.claims import claims
 from viz.saving.save import picture_facts, save_view
 from viz.shell import controls, model_picker
-from viz.shell.controls import Turn
+from viz.shell.controls import PageSwitch
 from viz.shell.frame import beats as beats
 from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
@@ -201,7 +201,7 @@ def switched(look: Look) -> Look | None:
 
 
 def explored(
-    seen: Look, hero_of: Callable[[Look], Hero], turns: Callable[[Look], Mapping[str, Turn]]
+    seen: Look, hero_of: Callable[[Look], Hero], turns: Callable[[Look], Mapping[str, PageSwitch]]
 ) -> None:
     """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
 
