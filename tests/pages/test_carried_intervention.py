@@ -1,13 +1,13 @@
 """A view that carries an intervention: pages that show the unchanged model say so, and no claim
 outlives it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from model import Intervention
-from tests.pages.reading import said, visit
+from tests.pages.reading import named, said, visit
 from viz.explorer import Selection
 from viz.explorer.component import explorer
 from viz.explorer.message import HeadClaim
@@ -58,3 +58,24 @@ def test_what_an_example_claims_is_not_said_of_a_changed_run(
     visit("home", **link, scale="1.0")
     assert {claim.title for claim in told} == {"After the change."}
     assert example.look_for not in {claim.text for claim in told}
+
+
+def test_a_switch_leads_to_the_run_that_the_browser_has_ahead(
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    told: dict[str, Any] = {}
+
+    def listening(*given: Any, ahead: Callable[[], Sequence[Any]], **more: Any) -> Selection:
+        told.update(more, ahead=[one["run"] for one in ahead()])
+        return explorer(*given, ahead=ahead, **more)
+
+    monkeypatch.setattr("viz.shell.page.explorer", listening)
+    app = visit("home")
+    for name in ("hero-mask", "hero-scaled", "hero-mask", "hero-scaled"):
+        with subtests.test(turns=name):
+            turn = told["turns"][name]
+            assert {one["run"] for one in told["turns"].values()} == set(told["ahead"])
+            switch = named(app.toggle, name)
+            assert switch.value == turn["on"]
+            switch.set_value(not turn["on"]).run()
+            assert told["run"] == turn["run"]

@@ -11,7 +11,7 @@ from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.shell import page
-from viz.shell.controls import choose_parts, undo_button
+from viz.shell.controls import choose_parts, turns, undo_button
 from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
 from viz.shell.frame import frame
 from viz.shell.head_picker import docked_heads
@@ -75,7 +75,7 @@ def _picture(look: Look, detail: Detail, cell: ScoreCell | None) -> None:
     """
     if not still_asked(look) or current().detail != detail:
         st.rerun()
-    page.explored(look, hero_of(look))
+    page.explored(look, hero_of, turns)
     frame().follow_head()
     if cell is not None and cell != cell_of(look):
         st.rerun()
