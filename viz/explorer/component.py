@@ -129,7 +129,8 @@ def recorded_explorer(
         queries=cast(int, facts["queries"]),
         keys=cast(int, facts["keys"]),
     )
-    data = packed({**said, "run": RECORDED_RUN, **_place(mount, chosen)}) + numbers
+    alone: Json = {"run": RECORDED_RUN, "turns": {}, "ahead": []}
+    data = packed({**said, **alone, **_place(mount, chosen)}) + numbers
     _draw(data, mount, layers, select, open_layer, set_detail)
     return chosen
 
