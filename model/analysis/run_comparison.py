@@ -238,7 +238,9 @@ def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | No
     masks = [run.mask_of(head[1]) for run in (old, new)]
     hidden = [np.zeros_like(gain, bool) if mask is None else ~mask for mask in masks]
     freed = hidden[0] & ~hidden[1]
-    words = np.logical_and.outer(*(_are_words(after, side) for side in _sides(new)))
+    words = np.logical_and.outer(
+        *(np.array([is_word(token) for token in after.tokens_of(side)]) for side in _sides(new))
+    )
     for cells, least in ((freed & words, CLEAR), (words, CLEAR), (freed, SEEN), (~hidden[1], SEEN)):
         risen = np.where(cells, gain, -np.inf)
         if risen.size and risen.max() >= least:
@@ -256,10 +258,6 @@ def _sides(attention: Attention) -> tuple[Stack, Stack]:
 def is_word(token: Token) -> bool:
     """Whether a token is part of a text's words: neither a sign, such as a full stop, nor a mark as [SEP]."""
     return any(map(str.isalnum, token.text)) and not _MARK.fullmatch(token.text)
-
-
-def _are_words(trace: Trace, stack: Stack) -> Array:
-    return np.array([is_word(token) for token in trace.tokens_of(stack)])
 
 
 def _same_tokens(before: Trace, after: Trace) -> None:

@@ -49,19 +49,16 @@ def main() -> None:
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
     try:
-        answer = {"text": _rendered(environment.from_string(asked.pop("template")), asked)}
+        template = environment.from_string(asked.pop("template"))
+        text = ""
+        for part in template.generate(asked):
+            text += part
+            if len(text) > LONGEST:
+                raise ValueError(f"it writes more than {LONGEST:,} characters")
+        answer = {"text": text}
     except Exception as error:
         answer = {"error": (str(error).strip() or type(error).__name__).splitlines()[0][:200]}
     print(json.dumps(answer), flush=True)
-
-
-def _rendered(template: Any, names: dict[str, Any]) -> str:
-    text = ""
-    for part in template.generate(names):
-        text += part
-        if len(text) > LONGEST:
-            raise ValueError(f"it writes more than {LONGEST:,} characters")
-    return text
 
 
 def _tojson(value: object, indent: int | None = None) -> str:

@@ -157,7 +157,12 @@ def _allows(hint: Any, value: object) -> bool:
         return isinstance(value, bool | np.bool_)
     kind = origin or hint
     if kind is np.ndarray:
-        return _is_array(value)
+        if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
+            return False
+        try:
+            return np.asarray(value).dtype.kind in "biuf"
+        except (TypeError, ValueError, RuntimeError):
+            return False
     if not isinstance(kind, type) or (getattr(kind, "_is_protocol", False) and not _runtime(kind)):
         return True
     if issubclass(kind, PurePath):
@@ -206,15 +211,6 @@ def is_whole(value: Any) -> TypeGuard[SupportsIndex]:
 def _is_single(value: object) -> bool:
     """A number in an array or a tensor of one."""
     return hasattr(value, "__array__") and getattr(value, "ndim", 1) == 0
-
-
-def _is_array(value: Any) -> bool:
-    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
-        return False
-    try:
-        return np.asarray(value).dtype.kind in "biuf"
-    except (TypeError, ValueError, RuntimeError):
-        return False
 
 
 def _runtime(kind: type) -> bool:

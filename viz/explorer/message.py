@@ -103,7 +103,9 @@ def sent_heads(attention: Attention, head: int, room: int, *, runs: int, complet
     count = attention.heads
     if runs * bytes_of(attention, complete=complete) <= room:
         return range(count)
-    each = runs * _bytes_alone(attention, complete=complete)
+    # Bytes of one head, with all that it shares.
+    arrays = _arrays(attention, complete=complete)
+    each = runs * (sum(array.nbytes // len(array) for array in arrays) + _bytes_of_cells(attention))
     if each > LARGEST:
         raise NotShownError(
             f"One head of this layer has {bytes_text(each)} of numbers; a browser gets at most "
@@ -119,12 +121,6 @@ def bytes_of(attention: Attention, *, complete: bool) -> int:
     heads share count once."""
     arrays = _arrays(attention, complete=complete)
     return sum(array.nbytes for array in arrays) + attention.heads * _bytes_of_cells(attention)
-
-
-def _bytes_alone(attention: Attention, *, complete: bool) -> int:
-    """Bytes of one head, with all that it shares."""
-    arrays = _arrays(attention, complete=complete)
-    return sum(array.nbytes // len(array) for array in arrays) + _bytes_of_cells(attention)
 
 
 def _arrays(attention: Attention, *, complete: bool) -> list[Array]:

@@ -203,7 +203,12 @@ def _legend_above(figure: go.Figure) -> tuple[int, float]:
 
 def narrow_rules(figure: go.Figure, place: str) -> str:
     """CSS rules for the figure in the container that `place` selects; empty if everything always fits."""
-    beside = _beside(figure)
+    # The width beside the cells: labels and title on the left, a colour scale on the right.
+    rows, margin = figure.layout.yaxis, figure.layout.margin
+    labels = max((_width(label, LETTERS) for label in rows.ticktext or ()), default=2 * LETTER)
+    counted = (margin.l or 0) if rows.automargin is False else 0
+    left = counted or labels + _EDGE + (_TITLE if rows.title.text else 0.0)
+    beside = left + (margin.r or _EDGE) + (_SCALE if _has_scale_beside(figure) else 0.0)
     rules = [
         _size_of_squares(figure, place),
         _legend_of_fewer_rows(figure, place, beside),
@@ -348,15 +353,6 @@ def _plot_width(axis: Any, room: float, units: float) -> float:
     low, high = axis.range or (min(axis.tickvals) - 0.5, max(axis.tickvals) + 0.5)
     start, end = axis.domain or (0.0, 1.0)
     return room / units * abs(high - low) / (end - start)
-
-
-def _beside(figure: go.Figure) -> float:
-    """The width beside the cells: labels and title on the left, a colour scale on the right."""
-    rows, margin = figure.layout.yaxis, figure.layout.margin
-    labels = max((_width(label, LETTERS) for label in rows.ticktext or ()), default=2 * LETTER)
-    counted = (margin.l or 0) if rows.automargin is False else 0
-    left = counted or labels + _EDGE + (_TITLE if rows.title.text else 0.0)
-    return left + (margin.r or _EDGE) + (_SCALE if _has_scale_beside(figure) else 0.0)
 
 
 def _width(label: object, size: float) -> float:

@@ -166,7 +166,8 @@ def certificate_in(file: bytes) -> Certificate:
     elif file.startswith(_PDF):
         written = _in_pdf(file)
     else:
-        written = _in_svg(file)
+        found = _METADATA.search(file)
+        written = None if found is None else html.unescape(found[1].decode(errors="replace"))
     if written is None:
         raise ValueError(
             "This file has no certificate. The PNG, SVG and PDF files that are saved beside the picture of a "
@@ -216,11 +217,6 @@ def _in_pdf(file: bytes) -> str | None:
         if KEY.encode() in content:
             return content.decode(errors="replace")
     return None
-
-
-def _in_svg(file: bytes) -> str | None:
-    found = _METADATA.search(file)
-    return None if found is None else html.unescape(found[1].decode(errors="replace"))
 
 
 def _read(text: str) -> Certificate:

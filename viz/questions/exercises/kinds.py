@@ -153,6 +153,7 @@ def largest_weight(source: ExerciseSource, random: Random) -> Exercise | None:
     if apart <= 0:
         return None
     own = row.weights((row.keys[best], row.keys[following]))
+    ratio = math.exp(apart)
     return Exercise(
         say("keys_gets_largest", row=row.name),
         row.labels,
@@ -168,7 +169,7 @@ def largest_weight(source: ExerciseSource, random: Random) -> Exercise | None:
                 best_written=scores.written[best],
                 following_written=bracketed(scores.written[following]),
                 apart=decimal(apart, 2),
-                exp=_ratio(math.exp(apart)),
+                exp=decimal(ratio, _ratio_digits(ratio)),
             ),
         ),
         (
@@ -245,10 +246,6 @@ def _surprise(weight: float) -> float:
 def _ratio_digits(ratio: float) -> int:
     """Decimals that show three digits of a ratio from 1 up."""
     return 2 if ratio < 10 else 1 if ratio < 100 else 0
-
-
-def _ratio(ratio: float) -> str:
-    return decimal(ratio, _ratio_digits(ratio))
 
 
 _ENTRIES = 4  # of a vector that is normalized by hand

@@ -14,7 +14,7 @@ from model.nn.places import Head
 from model.serving.engine import Request
 from viz.explorer.bundle import BUNDLED
 from viz.explorer.heads import THEME, all_heads
-from viz.explorer.packing import Json, packed
+from viz.explorer.packing import packed
 from viz.shell.frame import frame
 from viz.state.look import traced
 from viz.state.session import change_view, current
@@ -66,21 +66,17 @@ def _draw(request: Request, *, has_maps: bool, docked: bool) -> None:
 
 def message(request: Request, chosen: Head, *, has_maps: bool) -> Mapping[str, object]:
     """All heads of a run in their families, the chosen one, and their maps if they are wanted."""
-    return {
-        "run": f"{hash(request):x}",
-        "chosen": {"place": chosen[0], "head": chosen[1]},
-        "families": _families(request, has_maps=has_maps),
-        "theme": THEME,
-    }
-
-
-def _families(request: Request, *, has_maps: bool) -> list[Json]:
-    """All heads of a run. Those of the last one are kept: another head is chosen among the same maps."""
+    # All heads of a run. Those of the last one are kept: another head is chosen among the same maps.
     asked, families = st.session_state.get(_LAST, (None, []))
     if asked != (request, has_maps):
         families = all_heads(traced(request), request.intervention.ablated, has_maps=has_maps)
         st.session_state[_LAST] = (request, has_maps), families
-    return families
+    return {
+        "run": f"{hash(request):x}",
+        "chosen": {"place": chosen[0], "head": chosen[1]},
+        "families": families,
+        "theme": THEME,
+    }
 
 
 def _take() -> None:

@@ -75,7 +75,14 @@ def grid(look: Look) -> Panel:
         jobs=jobs,
     )
     columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
-    below: list[Part] = [Caption(_how_to_read(weights, groups)), partial(checked, look)]
+    # groups: heads of keys and values, where heads share them.
+    queries, keys = weights.block
+    words = say("tile_rows_queries")
+    if max(queries, keys) > 1:
+        words += say("text_long_cell_shows", queries=queries, keys=keys)
+    if groups:
+        words += say("frames_colour_heads", groups=groups)
+    below: list[Part] = [Caption(words), partial(checked, look)]
     if profile is not None and any(jobs):
         text = made(shipped_profiles()[look.model.name]).text
         below.insert(
@@ -124,17 +131,6 @@ def _role(known: Scores, head: Head) -> str:
     return f"{best.title.lower()}: {known.values[best.name][place]:.2f}"
 
 
-def _how_to_read(weights: Tiles, groups: int) -> str:
-    """groups: heads of keys and values, where heads share them."""
-    queries, keys = weights.block
-    words = say("tile_rows_queries")
-    if max(queries, keys) > 1:
-        words += say("text_long_cell_shows", queries=queries, keys=keys)
-    if groups:
-        words += say("frames_colour_heads", groups=groups)
-    return words
-
-
 BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
 SAID_TWICE = REPEATED
 
@@ -151,6 +147,11 @@ def pattern(look: Look) -> Panel:
     values = known.values[statistic.name]
     leading, several = led_by([name_of(look, head) for head in known.heads], values, decimals=3)
     unit = "" if statistic in SHARES else f" {statistic.unit}"
+    # Which statistics this text cannot give, and why.
+    parts: list[Part] = []
+    for reason in dict.fromkeys(known.refused.values()):
+        titles = [BY_NAME[name].title for name, why in known.refused.items() if why == reason]
+        parts.append(Caption(f"Not measured here: {', '.join(titles)}. {plain(reason)}"))
     panel = Panel(
         f"all-heads-pattern-{statistic.name}",
         look_for=f"Highest here: {leading} with {values.max():.3f}{unit}{' each' if several else ''}. "
@@ -161,7 +162,7 @@ def pattern(look: Look) -> Panel:
             *(_repeated(look, known) if statistic.name == "induction" else []),
         ],
         below=[
-            *_left_out(known),
+            *parts,
             *(_repeated(look, known) if "induction" in known.refused else []),
         ],
         table=Table(
@@ -191,15 +192,6 @@ def _called(look: Look, known: Scores, statistic: Statistic) -> str:
     if rows < SEVERAL:
         return say("only_text_rows_count", rows=rows)
     return say("none_induction_head")
-
-
-def _left_out(known: Scores) -> list[Part]:
-    """Which statistics this text cannot give, and why."""
-    parts: list[Part] = []
-    for reason in dict.fromkeys(known.refused.values()):
-        titles = [BY_NAME[name].title for name, why in known.refused.items() if why == reason]
-        parts.append(Caption(f"Not measured here: {', '.join(titles)}. {plain(reason)}"))
-    return parts
 
 
 def _repeated(look: Look, known: Scores) -> list[Part]:
