@@ -60,7 +60,8 @@ def at_border(function: Callable[P, R], *, besides: Collection[str] = ()) -> Cal
         hints = hints_of(function)
         for name, value in parameters.bind(*args, **named).arguments.items():
             several = parameters.parameters[name].kind in _SEVERAL
-            if name in hints and name not in besides and not several:
+            checks = name in hints and name not in besides and not several
+            if checks and type(value) is not hints[name]:
                 check_argument(name, value, hints[name])
         return function(*args, **named)
 
@@ -74,8 +75,8 @@ def check_fields(record: object, *, besides: Collection[str] = ()) -> None:
     """Raises ValueError where a field of a dataclass is not what its annotation allows. besides: fields that
     the class reads in ways of its own."""
     for name, hint in hints_of(type(record).__init__).items():
-        if name not in besides:
-            check_argument(name, getattr(record, name), hint)
+        if name not in besides and type(value := getattr(record, name)) is not hint:
+            check_argument(name, value, hint)
 
 
 def meant(wanted: str, names: Iterable[str]) -> str:
@@ -143,7 +144,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 def _allows(hint: Any, value: object) -> bool:
     origin, members = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return any(_allows(one, value) for one in members)
+        return type(value) in members or any(_allows(one, value) for one in members)
     if hint in (Any, object):
         return True
     if origin is Literal:
@@ -194,7 +195,9 @@ def _holds(kind: type, members: tuple[Any, ...], value: Any) -> bool:
         return True  # it can be read once only
     if kind is tuple and members[-1] is not Ellipsis:
         return len(value) == len(members) and all(map(_allows, members, value))
-    return len(value) > LOOKED_AT or all(_allows(members[0], member) for member in value)
+    return len(value) > LOOKED_AT or all(
+        type(member) is members[0] or _allows(members[0], member) for member in value
+    )
 
 
 def is_whole(value: Any) -> TypeGuard[SupportsIndex]:

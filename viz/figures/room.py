@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -44,6 +45,7 @@ _FULL, _WIDEST = 1.65, 2.1  # a letter of Chinese, Japanese or Korean; any other
 _WITHOUT_WIDTH = {"Mn", "Me", "Cf"}  # drawn over the letter before it, or not at all
 
 
+@lru_cache(maxsize=4096)
 def letters_wide(drawn: str) -> float:
     """The width of what one sees when Plotly draws this, in letters of one width, rounded up."""
     letters = drawn_letters(drawn)

@@ -82,9 +82,9 @@ def say_untrained() -> None:
         )
 
 
-def say_copy() -> None:
+def say_files() -> None:
     """Where the open model's weights were unpacked from few bits, says so: of a copy of the published model,
-    and of a model whose own files are quantized."""
+    and of a model whose own files are quantized. Says too where it comes with code that is not run."""
     if looked_up(current().model)[1]:
         st.caption(
             say("numbers_copy_unpacked"),  # one line on a phone
@@ -95,10 +95,6 @@ def say_copy() -> None:
             say("weights_dequantized_bits", choice="few" if found.bits is None else found.bits),
             help=plain(say("model_files_hold", found=found.words)),
         )
-
-
-def say_own_code() -> None:
-    """Says where the open model comes with code of its own, which is not run."""
     if files := code_files(current().model):
         st.caption(
             say("code_comes_model"),

@@ -94,8 +94,7 @@ def look(
     try:
         with around.said:
             controls.say_link()
-            model_picker.say_copy()
-            model_picker.say_own_code()
+            model_picker.say_files()
             model = in_languages(_loaded(current().model))
             settle(model)
             say_recorded(model)

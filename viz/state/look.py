@@ -10,7 +10,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.download.wheel import Progress
 from model.loading.registry import models
-from model.nn.intervention import Intervention
+from model.nn.intervention import UNCHANGED
 from model.serving.engine import Request
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -40,9 +40,9 @@ _thread = _PageRun()
 
 def loaded(name: str, progress: Progress = lambda sentence, share: None) -> "Model":
     """The model of this name, loaded now if it is not yet. Raises ValueError as `load_model` does."""
-    require_ours(name)
     held, _ = _stores()
     if name not in held:
+        require_ours(name)
         held[name] = engine().model(name, progress)
     model: Model = held[name]
     return model
@@ -70,9 +70,11 @@ def traced(
         page_runs.give_up()
         waiting(place)
 
-    require_ours(request.model)
     held, passed = _stores()
-    trace: Trace = held.get(request) or passed.get(request) or engine().trace(request, told)
+    trace: Trace | None = held.get(request) or passed.get(request)
+    if trace is None:
+        require_ours(request.model)
+        trace = engine().trace(request, told)
     if passing:
         passed.clear()
     (passed if passing else held)[request] = trace
@@ -147,7 +149,7 @@ class Look:
         """The run that is shown and, where it is changed, the unchanged one."""
         if not self.request.intervention.changes:
             return (self.request,)
-        return self.request, replace(self.request, intervention=Intervention())
+        return self.request, replace(self.request, intervention=UNCHANGED)
 
     @property
     def baseline(self) -> Trace | None:

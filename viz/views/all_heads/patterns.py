@@ -31,6 +31,7 @@ from viz.views.all_heads.choice import (
     beside_chosen,
     cell_of,
     choose_family,
+    head_names,
     jobs_of,
     name_of,
     of_heads,
@@ -57,7 +58,7 @@ def grid(look: Look) -> Panel:
     """Every head as a small map, with the name of its job where that is known."""
     family = choose_family(look)
     weights, known = _tiles(look.request, family), scores_of(look.request, family)
-    names = [name_of(look, head) for head in known.heads]
+    names = head_names(look, known.heads)
     profile = profile_of(look.model)
     labels = {} if profile is None else labels_by_head(profile)
     keys = len(family.members(look.trace)[0].vectors[1])
@@ -145,7 +146,7 @@ def pattern(look: Look) -> Panel:
     key = f"all-heads-score-{len(titles)}"
     statistic = present[one_listed("Score", titles, key)]
     values = known.values[statistic.name]
-    leading, several = led_by([name_of(look, head) for head in known.heads], values, decimals=3)
+    leading, several = led_by(head_names(look, known.heads), values, decimals=3)
     unit = "" if statistic in SHARES else f" {statistic.unit}"
     # Which statistics this text cannot give, and why.
     parts: list[Part] = []
@@ -220,7 +221,7 @@ def from_word_to_word(look: Look) -> Panel:
             label, range(len(tokens)), format_func=named.__getitem__, **control(field, "pair")
         )
     weights, heads = looking(look.trace, family, query, key), family.heads(look.trace)
-    names = [name_of(look, head) for head in heads]
+    names = head_names(look, heads)
     leading, several = led_by(names, weights, decimals=3)
     put, each = ("put", " each") if several else ("puts", "")
     one, other = bold_token(queries[query].text, query), bold_token(keys[key].text, key)
