@@ -256,7 +256,7 @@ def later_of(shown: Sequence[Stage]) -> tuple[LaterStage, ...]:
 @cached(LRUCache(_KEPT), key=lambda attention, later: (ref(attention), tuple(later)), lock=Lock())
 def formulas_of(
     attention: Attention, later: Sequence[LaterStage]
-) -> Mapping[StageName, StepFormula]:
+) -> dict[StageName, StepFormula]:
     """The formula of each stage of a layer. later: as `later_of` gives them."""
     return formulas(
         scale=attention.scale,
