@@ -333,7 +333,8 @@ def _columns(axis: Any, ticks: str, place: str, beside: float) -> Iterator[str]:
     for more in _LABELS_EVERY:
         if every >= len(axis.ticktext):
             return
-        yield _every(more, ticks, place, _plot_width(axis, apart / every, step) + beside)
+        width = _plot_width(axis, apart / every, step) + beside
+        yield _hidden(place, f"g.{ticks}:not(:nth-child({more}n + 1 of g.{ticks}))", width)
         every = more
 
 
@@ -346,7 +347,7 @@ def _rows(figure: go.Figure, place: str, beside: float) -> Iterator[str]:
     every = 1
     for more in _LABELS_EVERY:
         width = _plot_width(figure.layout.xaxis, _LINE / every, step) + beside
-        yield _every(more, "ytick", place, width)
+        yield _hidden(place, f"g.ytick:not(:nth-child({more}n + 1 of g.ytick))", width)
         every = more
 
 
@@ -361,11 +362,6 @@ def _width(label: object, size: float) -> float:
     return max(map(letters_wide, str(label).split("<br>"))) * size * PER_SIZE
 
 
-def _every(number: int, ticks: str, place: str, width: float) -> str:
-    """Below this width only every second label, every fourth, …"""
-    nth = f"{number}n + 1 of g.{ticks}"
-    return _hidden(place, f"g.{ticks}:not(:nth-child({nth}))", width)
-
-
 def _hidden(place: str, what: str, width: float) -> str:
+    """Hides it below this width."""
     return f"@container (max-width:{width:.0f}px){{{place} {what}{{display:none}}}}"
