@@ -265,7 +265,16 @@ def _placed_or_refused(module: nn.Module, watch: Watch) -> tuple[Attention, ...]
     """The records of a pass; warns of attention without one. Raises ValueError where there are none."""
     unseen = [*dict.fromkeys([*watch.refused, *_unwatched(module, watch)])]
     if not watch.calls:
-        raise ValueError(_nothing_in(module, unseen, was_seen=bool(watch.refused)))
+        name = type(module).__name__
+        first = f"No attention in {name} can be recorded."
+        if not watch.refused:
+            first = (
+                f"No attention was seen in {name}: no scaled_dot_product_attention, no "
+                "nn.MultiheadAttention, and no softmax of queries times keys, times values."
+            )
+        more = len(unseen) - _TOLD
+        rest = [f"So it is in {more} more."] if more > 0 else []
+        raise ValueError(" ".join([first, *unseen[:_TOLD], *rest]))
     for sentence in unseen:
         warnings.warn(sentence, CaptureWarning, stacklevel=3)
     return placed(watch.calls)
@@ -361,19 +370,6 @@ def _mistaken(name: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> s
         if isinstance(given, list | tuple | np.ndarray):
             return f"{name} cannot read a {kind}. Give a tensor: torch.tensor(...)."
     return ""
-
-
-def _nothing_in(module: nn.Module, unseen: list[str], *, was_seen: bool) -> str:
-    name = type(module).__name__
-    first = f"No attention in {name} can be recorded."
-    if not was_seen:
-        first = (
-            f"No attention was seen in {name}: no scaled_dot_product_attention, no "
-            "nn.MultiheadAttention, and no softmax of queries times keys, times values."
-        )
-    more = len(unseen) - _TOLD
-    rest = [f"So it is in {more} more."] if more > 0 else []
-    return " ".join([first, *unseen[:_TOLD], *rest])
 
 
 def _refuse_unreadable(module: nn.Module) -> None:

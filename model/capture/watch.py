@@ -139,23 +139,19 @@ def unchanged(module: nn.Module) -> Iterator[None]:
         yield
     finally:
         for container, before in containers:
-            _fill_again(container, before)
+            # A dictionary, such as a module's attributes, is emptied only where its order changed:
+            # another thread may be reading it.
+            if isinstance(container, dict):
+                for added in [key for key in container if key not in before]:
+                    del container[added]
+                container.update(before)
+            if [*map(id, container)] != [*map(id, before)]:
+                container.clear()
+                fill = container.extend if isinstance(container, list | deque) else container.update
+                fill(before)
         with torch.inference_mode():  # the one mode that may write to tensors of inference
             for tensor, before in numbers:
                 _put_back(tensor, before)
-
-
-def _fill_again(container: Any, before: Any) -> None:
-    """A dictionary, such as a module's attributes, is emptied only where its order changed: another thread
-    may be reading it."""
-    if isinstance(container, dict):
-        for added in [key for key in container if key not in before]:
-            del container[added]
-        container.update(before)
-    if [*map(id, container)] != [*map(id, before)]:
-        container.clear()
-        fill = container.extend if isinstance(container, list | deque) else container.update
-        fill(before)
 
 
 def tensors_held_by(module: nn.Module) -> list[Tensor]:
@@ -299,7 +295,8 @@ class Watch(TorchFunctionMode):
                 return _seen_inside(function)(*asked.args, **asked.kwargs)
         if name in DROPOUTS:
             return given[0] if given else named["input"]
-        reason = _nested(name, given)
+        nested = any(isinstance(one, Tensor) and one.is_nested for one in given)
+        reason = "its tensors are nested" if nested and name == KERNEL else ""
         if name == KERNEL:
             given, named = _without_kernel_dropout(*_with_plain_mask(given, named))
             change = self._changes.get((KERNEL, self._counts[KERNEL]))
@@ -447,11 +444,6 @@ def _without_kernel_dropout(
 
 def _share_memory(one: Tensor, other: Tensor) -> bool:
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
-
-
-def _nested(name: str, given: tuple[Any, ...]) -> str:
-    nested = any(isinstance(one, Tensor) and one.is_nested for one in given)
-    return "its tensors are nested" if nested and name == KERNEL else ""
 
 
 def _computes(result: Any) -> bool:

@@ -171,27 +171,32 @@ class Intervention:
         return f"Intervention({', '.join(changed)})"
 
     def __post_init__(self) -> None:
-        if (
-            type(self) is Intervention
-        ):  # one from a file has annotations of its own, and is checked by them
+        # One from a file has annotations of its own, and is checked by them.
+        if type(self) is Intervention:
             check_fields(self, besides=(*_MEMBERS, "mask"))  # masks can be added
-        for name in _MEMBERS:
-            members = getattr(self, name)
-            if members is not None or name != "only":
-                object.__setattr__(self, name, _members(name, members))
-        for row, total in self._set_by_hand().items():
+        for field in _MEMBERS:
+            members = getattr(self, field)
+            is_empty = type(members) is frozenset and not members
+            if not is_empty and (members is not None or field != "only"):
+                object.__setattr__(self, field, _members(field, members))
+        if len({cell[:4] for cell in self.weights}) < len(self.weights):
+            raise ValueError("One weight is set to two values.")
+        rows: dict[tuple[str, int, int], float] = {}
+        for name, head, query, _, weight in self.weights:
+            rows[name, head, query] = rows.get((name, head, query), 0.0) + weight
+        for (name, head, query), total in rows.items():
             if total > 1 + 1e-9:
                 raise ValueError(
-                    f"The weights set in row {row[2]} of {row[0]}, head {row[1]}, sum to {total:g}; they "
+                    f"The weights set in row {query} of {name}, head {head}, sum to {total:g}; they "
                     "can sum to 1 at most."
                 )
         if len({cell[:3] for cell in self.stream}) < len(self.stream):
             raise ValueError("One number of the stream is set to two values.")
-        for name in ("scale", "fill", "dropout"):
-            if 0 < abs(getattr(self, name) or 0) < SMALLEST:
+        for field in ("scale", "fill", "dropout"):
+            if 0 < abs(getattr(self, field) or 0) < SMALLEST:
                 raise ValueError(
-                    f"{name} is {getattr(self, name)}; it must be 0, or at least {SMALLEST:.2g} away from 0, "
-                    "as far as single precision tells numbers apart."
+                    f"{field} is {getattr(self, field)}; it must be 0, or at least {SMALLEST:.2g} away from "
+                    "0, as far as single precision tells numbers apart."
                 )
         given: object = self.mask  # that of a caller without types
         if not isinstance(given, str) or given not in MASKS:
@@ -238,17 +243,6 @@ class Intervention:
         """Whether the stream is no more the sum of what the layers wrote."""
         patched = self.patch is not None and any(kind == "stream" for kind, *_ in self.patch.parts)
         return bool(self.stream or self.steering or patched)
-
-    def _set_by_hand(self) -> dict[tuple[str, int, int], float]:
-        """The sum of the weights set in each row."""
-        cells = {cell[:4] for cell in self.weights}
-        if len(cells) < len(self.weights):
-            raise ValueError("One weight is set to two values.")
-        rows: dict[tuple[str, int, int], float] = {}
-        for name, head, query, _, weight in self.weights:
-            row = name, head, query
-            rows[row] = rows.get(row, 0.0) + weight
-        return rows
 
     def ablated_heads(self, name: str) -> tuple[int, ...]:
         """The heads of one attention sub-layer whose output is zero."""

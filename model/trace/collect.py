@@ -176,7 +176,8 @@ def tensors_there(fields_: Mapping[str, object]) -> dict[str, Tensor | None] | N
     return found
 
 
-_SINGLE = ("scale", "cap", "window", "look_ahead", "mask_value")  # of a sub-layer, no arrays
+_NUMBERS = (stage.field for stage in STAGES if not stage.is_array)
+_SINGLE = ("scale", *_NUMBERS, "window", "look_ahead", "mask_value")  # of a sub-layer, no arrays
 
 
 class LazyAttention(Attention):

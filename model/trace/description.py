@@ -213,20 +213,18 @@ def _check(found: Description) -> None:
         if any(head >= entry.heads for head in entry.ablated):
             raise ValueError(f"{entry.name} leaves out a head that it does not have")
     if found.config is not None:
-        _check_config(found.config, found)
-
-
-def _check_config(config: TransformerConfig, found: Description) -> None:
-    """Raises ValueError for sizes that are not those of the pass: pages draw as many layers as they say."""
-    layers = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
-    for entry in found.attention:
-        if entry.layer >= layers[entry.stack]:
-            raise ValueError("its sizes are of a model with fewer layers")
-    ran = {entry.stack for entry in found.attention}
-    if max(layers.values()) > 10_000 or {stack for stack in layers if layers[stack]} != ran:
-        raise ValueError("its sizes are of a model with other stacks")
-    if max(config.d_model, config.d_vocab, config.n_ctx, config.d_mlp, config.heads) > 10**8:
-        raise ValueError("its sizes are those of no model")
+        # Raises ValueError for sizes that are not those of the pass: pages draw as many layers as
+        # they say.
+        config = found.config
+        layers = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
+        for entry in found.attention:
+            if entry.layer >= layers[entry.stack]:
+                raise ValueError("its sizes are of a model with fewer layers")
+        ran = {entry.stack for entry in found.attention}
+        if max(layers.values()) > 10_000 or {stack for stack in layers if layers[stack]} != ran:
+            raise ValueError("its sizes are of a model with other stacks")
+        if max(config.d_model, config.d_vocab, config.n_ctx, config.d_mlp, config.heads) > 10**8:
+            raise ValueError("its sizes are those of no model")
 
 
 # What numbers an array may hold. "lowered": also minus infinity, and what stands for it in single precision.
@@ -453,7 +451,18 @@ def save_trace(trace: Trace, path: Path) -> None:
 
 
 def _write(trace: Trace, file: BinaryIO) -> None:
-    kept, same = _without_repeats(_arrays(trace))
+    # The arrays to store; and for each array that shares an earlier one's memory, the name of that
+    # one: the input of a norm is a state of the stream, and is stored once.
+    arrays = _arrays(trace)
+    first: dict[object, str] = {}
+    kept, same = {}, {}
+    for name, array in arrays.items():
+        memory = array.__array_interface__
+        seen = first.setdefault((memory["data"][0], array.shape, array.strides, array.dtype), name)
+        if seen == name:
+            kept[name] = array
+        else:
+            same[name] = seen
     array_file.write(file, kept, KEY, json.dumps(_description(trace) | {"same": same}))
 
 
@@ -520,21 +529,6 @@ def _of(record: Any, kind: str) -> dict[str, NDArray[Any] | None]:
         for name, one in ARRAYS[kind].items()
         if not (kind == "attention" and name in VECTORS)
     }
-
-
-def _without_repeats(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays to store; and for each array that shares an earlier one's memory, the name of that
-    one: the input of a norm is a state of the stream, and is stored once."""
-    first: dict[object, str] = {}
-    kept, same = {}, {}
-    for name, array in arrays.items():
-        memory = array.__array_interface__
-        seen = first.setdefault((memory["data"][0], array.shape, array.strides, array.dtype), name)
-        if seen == name:
-            kept[name] = array
-        else:
-            same[name] = seen
-    return kept, same
 
 
 def written_tokens(tokens: Iterable[Token]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from tests.deploy.manifests import (
     rendered,
     selects,
 )
-from viz.server.ending import SECONDS_TO_END
+from viz.server.starting import SECONDS_TO_END
 from viz.telemetry.metrics import REGISTRY
 
 # What Kubernetes' level "restricted" asks of every container, and what it leaves to us.

@@ -6,7 +6,7 @@ session; every control shows a part of it and writes it back, and the link alway
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -96,8 +96,7 @@ def look(
     try:
         with around.said:
             controls.say_link()
-            model_picker.say_copy()
-            model_picker.say_own_code()
+            model_picker.say_files()
             model = in_languages(_loaded(current().model))
             settle(model)
             say_recorded(model)
@@ -146,7 +145,8 @@ def chosen_view(options: Mapping[str, PanelView], *arguments: object, listed: st
     The choice joins the link; only the chosen view is drawn. listed: the label of a list in which all of them
     stand, in place of a row.
     """
-    picture = _above_choices()
+    # Where a picture is drawn: below the choices, but in a frame of another page first of all.
+    picture = st.container() if frame().is_embedded else nullcontext()
     said = st.container(key="look-for")
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="controls")
     with row:
@@ -157,11 +157,6 @@ def chosen_view(options: Mapping[str, PanelView], *arguments: object, listed: st
     write_link()
     tour.notice()
     frame().follow_head()
-
-
-def _above_choices() -> AbstractContextManager[object]:
-    """Where a picture is drawn: below the choices, but in a frame of another page first of all."""
-    return st.container() if frame().is_embedded else nullcontext()
 
 
 def choose_view(names: Sequence[str], listed: str = "") -> None:

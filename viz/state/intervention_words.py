@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from model.nn.intervention import MASKS, Intervention, MaskChoice, masks_of
+from model.nn.intervention import MASKS, UNCHANGED, Intervention, MaskChoice, masks_of
 from model.nn.patches import PatchPart
 from model.nn.places import head_label, layer_label
 from model.nn.stages import STAGES
@@ -42,6 +42,8 @@ def parts(intervention: Intervention, tokens: tuple[str, ...] = ()) -> tuple[Int
 
 def change_in_words(trace: "Trace") -> str:
     """What is changed in a run, in one line, as it begins a title; "" where nothing is."""
+    if trace.intervention == UNCHANGED:
+        return ""
     tokens = tuple(token_label(token.text) for token in trace.tokens)
     words = ", ".join(part.words for part in parts(trace.intervention, tokens))
     return words[:1].upper() + words[1:]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 from urllib.parse import quote, unquote, urlencode
 
 from model.loading.registry import may_be_linked, models
-from model.nn.intervention import MASKS, Intervention
+from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.patches import PATCH_KINDS, Patch
 from model.nn.places import Place
 from model.nn.stages import STAGES as LAYER_STAGES
@@ -57,6 +57,7 @@ class View:
         return replace(self, **vars(selection))
 
 
+_FIRST = View()
 LINK_BYTES = 40_000  # of a link: the server takes an address of 48 KB, headers and all
 _LENGTH_LIMIT = 20_000  # characters of one parameter
 _NUMBER_LIMIT = 10**6
@@ -70,10 +71,9 @@ def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
     replaced. The cell of another sentence or model and of a changed run is always said: without it the page
     would choose one."""
-    first = View()
-    is_other = (view.text, view.model) != (first.text, first.model) or view.intervention.changes
+    is_other = (view.text, view.model) != (_FIRST.text, _FIRST.model) or view.intervention.changes
     cell = {"query": str(view.query), "key": str(view.key)} if is_other else {}
-    return cell | _written(view, first) | _written(view.intervention, Intervention())
+    return cell | _written(view, _FIRST) | _written(view.intervention, UNCHANGED)
 
 
 def opening_link(view: View) -> dict[str, str]:

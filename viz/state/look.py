@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from model.download.wheel import Progress
 from model.loading.registry import models
-from model.nn.intervention import Intervention
+from model.nn.intervention import UNCHANGED
 from model.serving.engine import Request
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -30,9 +30,9 @@ _PASSING = ("passing",)  # the key of the one trace that is not held: no name of
 
 def loaded(name: str, progress: Progress = lambda sentence, share: None) -> "Model":
     """The model of this name, loaded now if it is not yet. Raises ValueError as `load_model` does."""
-    require_ours(name)
     held = held_by_this_run()
     if name not in held:
+        require_ours(name)
         held[name] = engine().model(name, progress)
     model: Model = held[name]
     return model
@@ -60,10 +60,11 @@ def traced(
         page_runs.give_up()
         waiting(place)
 
-    require_ours(request.model)
     held = held_by_this_run()
-    last = held.get(_PASSING, {})
-    trace: Trace = held.get(request) or last.get(request) or engine().trace(request, told)
+    trace: Trace | None = held.get(request) or held.get(_PASSING, {}).get(request)
+    if trace is None:
+        require_ours(request.model)
+        trace = engine().trace(request, told)
     if passing:
         held[_PASSING] = {request: trace}
     else:
@@ -129,7 +130,7 @@ class Look:
         """The run that is shown and, where it is changed, the unchanged one."""
         if not self.request.intervention.changes:
             return (self.request,)
-        return self.request, replace(self.request, intervention=Intervention())
+        return self.request, replace(self.request, intervention=UNCHANGED)
 
     @property
     def baseline(self) -> Trace | None:

@@ -26,7 +26,7 @@ from viz.shell.panel import Caption, Panel, Part, Table
 from viz.state.look import Look, labels_of, loaded
 from viz.state.navigation import page_link
 from viz.state.session import current
-from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
+from viz.views.all_heads.choice import choose_family, head_names, of_heads, table_of
 from viz.views.all_heads.patterns import grid
 from viz.views.corpus import examples
 from viz.views.corpus.choice import OWN, Source, choose, own_text, sources
@@ -104,7 +104,7 @@ def over_corpus(look: Look) -> Panel:
     measure = known[one_listed("Measure", titles, f"corpus-measure-{len(known)}")]
     values = rows[measure.name].to_numpy(float)
     ranked = np.nan_to_num(values, nan=-np.inf)
-    leading, several = led_by([name_of(look, head) for head in heads], ranked, decimals=2)
+    leading, several = led_by(head_names(look, heads), ranked, decimals=2)
     most = np.nanmax(values)
     about = profile.about
     counts = say(
