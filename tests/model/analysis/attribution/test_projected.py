@@ -14,7 +14,6 @@ from tests.model.tiny import loaded, run
 
 EXACT = 1e-4  # of the largest number of the vectors
 FAMILIES = ("gpt2", "bert", "llama", "qwen2", "qwen3", "gemma", "gpt_neox", "phi", "opt", "bart")
-UNTRAINED = ("notes-einsum", "notes-post-norm")
 SIDES: tuple[Side, ...] = get_args(Side)
 
 
@@ -45,13 +44,6 @@ def test_so_they_do_in_the_families_of_the_hub(subtests: pytest.Subtests) -> Non
         with subtests.test(family=family):
             model = hub_models.loaded(family)
             assert_exact(model, model.trace(hub_models.TEXT))
-
-
-def test_so_they_do_in_models_with_random_weights(subtests: pytest.Subtests) -> None:
-    for name in UNTRAINED:
-        with subtests.test(name=name):
-            model = loaded(name)
-            assert_exact(model, model.trace("The cat sat on the mat"))
 
 
 def test_the_matrix_is_the_heads_own_part_of_the_models() -> None:

@@ -8,7 +8,6 @@ from model.analysis.heads import statistics
 from model.analysis.heads.ranking import STATISTICS, looking, scores, separators
 from model.analysis.heads.statistics import Family, families
 from model.loading.shipped import ASSETS, load_asset
-from model.nn.places import head_label
 from model.trace.records import Token
 from model.training.induction import repeat_accuracy, said_twice
 from tests.model.tiny import loaded, run
@@ -87,10 +86,6 @@ def test_heads_that_look_from_one_token_to_another_are_read_off_their_rows(trace
         for (name, head), value in zip(family.heads(trace), found, strict=True):
             weight = float(trace.find(name).weights(head)[query, key])
             assert value == pytest.approx(weight, rel=1e-5, abs=1e-7)
-
-
-def test_labels_count_layers_and_heads_from_nought() -> None:
-    assert head_label(("decoder.3.self", 5)) == "L3H5"
 
 
 def test_ablating_the_head_ranked_first_for_the_previous_token_ends_copying(

@@ -6,10 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from model import Model, Trace
-from model.arithmetic import normalization
 from model.nn.config import TransformerConfig
 from model.nn.layers import Norm
-from model.nn.norms import NORMS
 from model.nn.recorder import Recorder, recording
 from model.trace.collect import norm_record
 from model.trace.records import NormRecord
@@ -43,30 +41,6 @@ def test_the_variance_is_the_biased_one_and_an_rms_norm_has_no_mean(trace: Trace
         expected = norm.input.var(-1) if layer else np.square(norm.input).mean(-1)
         np.testing.assert_allclose(norm.variance, expected, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(norm.mean, norm.input.mean(-1) if layer else 0, atol=1e-5)
-
-
-def test_normalized_values_have_mean_zero_and_size_one_before_gamma_and_beta(trace: Trace) -> None:
-    for norm in trace.norms:
-        squares = np.square(norm.normalized).mean(-1)
-        np.testing.assert_allclose(
-            squares, norm.variance / (norm.variance + norm.epsilon), rtol=1e-4
-        )
-        if norm.kind == "layer":
-            np.testing.assert_allclose(norm.normalized.mean(-1), 0, atol=1e-5)
-        np.testing.assert_allclose(norm.output, norm.normalized * norm.gamma + norm.beta, atol=2e-5)
-
-
-def test_the_laws_of_norms_are_pytorchs() -> None:
-    x = torch.randn(3, 8)
-    ours = NORMS["layer"].normalized(x.numpy(), 1e-5)
-    np.testing.assert_allclose(ours, F.layer_norm(x, (8,), eps=1e-5), atol=1e-6)
-    unbiased = (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt()
-    np.testing.assert_allclose(
-        normalization.normalized(x.numpy(), epsilon=1e-5, unbiased=True), unbiased, atol=1e-6
-    )
-    np.testing.assert_allclose(
-        NORMS["rms"].normalized(x.numpy(), 0.1), F.rms_norm(x, (8,), eps=0.1), atol=1e-6
-    )
 
 
 def test_norms_are_named_after_what_they_belong_to(model: Model, trace: Trace) -> None:

@@ -36,16 +36,6 @@ def test_sinusoids_are_those_of_the_formula(subtests: pytest.Subtests) -> None:
                     assert table[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
 
 
-def test_sinusoids_are_turns_on_the_circle() -> None:
-    """Another way: complex numbers, each position turned once more by the same step."""
-    width, length = 32, 200
-    steps = np.exp(1j * np.exp(np.arange(0, width, 2) * -(math.log(10_000.0) / width)))
-    turned = np.cumprod(np.tile(steps, (length, 1)), axis=0) / steps
-    table = sinusoidal(length, width)
-    np.testing.assert_allclose(table[:, 0::2], turned.imag, atol=1e-6)
-    np.testing.assert_allclose(table[:, 1::2], turned.real, atol=1e-6)
-
-
 def test_the_tables_are_those_that_the_models_use() -> None:
     np.testing.assert_allclose(sinusoidal(64, 24), sinusoids(64, 24), atol=1e-6)
     np.testing.assert_allclose(rotary(64, 8, 500.0), rotary_angles(64, 8, 500.0), rtol=1e-6)
@@ -68,14 +58,6 @@ def test_likeness_is_the_cosine_of_every_two_rows() -> None:
     table[4] = 0
     expected = F.cosine_similarity(table[:, None], table[None], dim=-1)
     np.testing.assert_allclose(similarity(table.numpy()), expected, atol=1e-6)
-
-
-def test_the_likeness_of_sinusoids_depends_on_the_distance_alone() -> None:
-    found = similarity(sinusoidal(50, 32))
-    for distance in (0, 1, 7, 30):
-        diagonal = np.diagonal(found, distance)
-        np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-6)
-    np.testing.assert_allclose(np.diagonal(found), 1, atol=1e-6)
 
 
 def test_rotary_likeness_is_the_score_of_equal_pairs_turned() -> None:
@@ -113,19 +95,6 @@ def test_without_positions_lion_and_tiger_are_the_same_in_an_encoder(model: Mode
 def test_a_causal_mask_carries_order_and_lifting_it_loses_order(model: Model) -> None:
     assert largest(model, NO_POSITIONS) > 1e-2
     assert largest(model, LIFTED) < 1e-4
-
-
-def test_the_stories_model_is_order_blind_only_without_mask_and_positions() -> None:
-    model = loaded("stories")
-    texts = " lion chased tiger", " tiger chased lion"
-    assert not any(model.new_words(text) for text in texts)
-
-    def of(intervention: Intervention) -> float:
-        return reordered(*(model.trace(text, intervention=intervention) for text in texts)).largest
-
-    assert of(NO_POSITIONS) > 1e-2
-    assert of(LIFTED) < 1e-4
-    assert of(Intervention(mask="none")) > 1e-2
 
 
 def test_equal_tokens_are_laid_beside_each_other_in_turn() -> None:
