@@ -268,15 +268,3 @@ def test_auto_takes_the_graphics_processor_where_there_is_one_and_else_the_cpu(
                     monkeypatch.setenv("ATTENTION_DEVICE", "cpu")
                     assert load_model(name).device == torch.device("cpu")
                     monkeypatch.delenv("ATTENTION_DEVICE")
-
-
-def test_a_device_that_is_named_and_not_there_is_refused(subtests: pytest.Subtests) -> None:
-    for kind in ["cuda", "mps"]:
-        with subtests.test(kind=kind), pytest.MonkeyPatch.context() as monkeypatch:
-            for known in (torch.cuda, torch.backends.mps):
-                monkeypatch.setattr(known, "is_available", lambda: False)
-            monkeypatch.setenv("ATTENTION_DEVICE", kind)
-            said = f"names {kind.upper()}, but PyTorch finds no {kind.upper()} device"
-            for name in ("induction", str(families.saved("llama"))):
-                with pytest.raises(ValueError, match=said):
-                    load_model(name)

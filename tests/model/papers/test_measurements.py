@@ -1,6 +1,5 @@
 """The figures of claims, each against a computation of its own: a plain loop, or PyTorch's."""
 
-import re
 from copy import deepcopy
 
 import numpy as np
@@ -8,48 +7,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model import Intervention
 from model.analysis.attribution.relevance import weight_gradients
-from model.nn.places import head_label
-from model.papers import heads, next_token, sinks
+from model.papers import sinks
 from model.papers.explanations import (
     Case,
-    output_moved,
     output_without_values,
-    weight_hooks,
 )
-from model.papers.subject import Measured
-from model.papers.texts import lists, passages
+from model.papers.texts import passages
 from tests.model.papers.wired import encoder, subject
 from tests.model.tiny import loaded
-
-
-def labelled(measured: Measured, label: str) -> bool:
-    """Whether the note of a figure names a head."""
-    return re.search(rf"\b{label}\b", measured.note) is not None
-
-
-def test_the_previous_token_head_is_left_out_by_an_intervention() -> None:
-    asked = subject(loaded("induction"))
-    repeats = lists(asked.model)
-    measured = heads.previous_token(asked)
-    best, feeding = ("decoder.1.self", 2), ("decoder.0.self", 3)
-    assert labelled(measured, head_label(feeding))
-
-    def score(ablated: frozenset[tuple[str, int]]) -> float:
-        found = []
-        for passage in repeats.twice:
-            trace, _ = asked.model.passed(passage.tokens, (), Intervention(ablated=ablated))
-            weights = trace.find(best[0]).weights(best[1])
-            rows = range(repeats.period, 2 * repeats.period)
-            found += [float(weights[row, row - repeats.period + 1]) for row in rows]
-        return float(np.mean(found))
-
-    lost = 1 - score(frozenset({feeding})) / score(frozenset())
-    assert measured.figure.value == pytest.approx(lost, abs=1e-4)
-    others = [("decoder.0.self", head) for head in range(4) if head != feeding[1]]
-    without = [1 - score(frozenset({one})) / score(frozenset()) for one in others]
-    assert measured.control.value == pytest.approx(np.mean(without), abs=1e-4)
 
 
 def test_the_weight_on_the_first_token_is_counted_row_by_row(subtests: pytest.Subtests) -> None:
@@ -79,38 +45,6 @@ def test_the_weight_on_the_first_token_is_counted_row_by_row(subtests: pytest.Su
             assert measured.figure.value == pytest.approx(np.mean(first), abs=1e-5)
             assert measured.control.value == pytest.approx(np.mean(second), abs=1e-5)
             assert sinks.sink_values(asked).figure.value == pytest.approx(np.mean(ratios), abs=1e-4)
-
-
-def test_the_direct_effects_of_heads_are_their_share_of_the_logits() -> None:
-    asked = subject(loaded("stories"))
-    trace = asked.trace(passages(asked.model)[0])
-    found = next_token.direct_effects(asked, trace, 5, 9)
-    module = asked.model.module
-    (norm,) = [one for one in trace.norms if one.name == "decoder.final.norm"]
-    row = (module.embedding.tokens.weight[5] - module.embedding.tokens.weight[9]).double().numpy()
-    row = row * norm.gamma * norm.inverse_deviation[-1]
-    row -= row.mean()
-    for number, (name, head) in enumerate(asked.heads()):
-        written = asked.model.head_output(trace.find(name), head)[-1].astype(np.float64)
-        assert found[number] == pytest.approx(written @ row, abs=1e-4)
-
-
-def test_weights_that_are_put_in_are_those_set_by_hand() -> None:
-    asked = subject(loaded("stories"))
-    passage = passages(asked.model)[0]
-    trace = asked.trace(passage)
-    place, head, query = "decoder.1.self", 2, len(passage.tokens) - 1
-    other = trace.find(place).weights(head).astype(np.float64)
-    other[query] = np.linspace(1, 2, len(other))
-    other[query] /= other[query].sum()
-    cells = frozenset((place, head, query, key, float(one)) for key, one in enumerate(other[query]))
-    by_hand, _ = asked.model.passed(passage.tokens, (), Intervention(weights=cells))
-    put = asked.ended([passage] * 2, weight_hooks([{}, {(place, head): other}]))
-    assert np.allclose(put[1, -1], by_hand.require_prediction().after(-1), atol=1e-4)
-    assert np.allclose(put[0, -1], trace.require_prediction().after(-1), atol=1e-4)
-    before = asked.ended([passage])
-    apart = (put[1, -1].softmax(-1) - before[0, -1].softmax(-1)).abs().sum() / 2
-    assert output_moved(asked, before, put) == pytest.approx([0, float(apart)], abs=1e-5)
 
 
 def test_relevance_is_carried_from_layer_to_layer() -> None:

@@ -152,14 +152,6 @@ def test_a_long_text_is_cut_into_windows_that_hold_all_of_it(tmp_path: Path) -> 
         assert text in TEXT
 
 
-def test_what_the_model_cannot_read_is_named_and_the_rest_counts(tmp_path: Path) -> None:
-    file = tmp_path / "mixed.txt"
-    file.write_text("the cat sat on the mat\n\nx\nthe dog saw the cat")
-    found = profile("house-gpt", file, by_line=True, window=WINDOW)
-    assert [number for number, _ in found.about.skipped] == [1]
-    assert found.sums.windows == 2
-
-
 def test_a_folder_with_another_profile_is_left_as_it_is(corpus: Path, tmp_path: Path) -> None:
     profile("house-gpt", corpus, tmp_path, by_line=True, window=WINDOW, most_windows=1)
     with pytest.raises(ValueError, match="another profile"):
