@@ -1,7 +1,6 @@
 """Layer norm and RMS norm: statistics and outputs against PyTorch's own."""
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 
@@ -11,6 +10,7 @@ from model.nn.layers import Norm
 from model.nn.recorder import Recorder, recording
 from model.trace.collect import norm_record
 from model.trace.records import NormRecord
+from tests.cases import cases
 from tests.model.tiny import sentence, target
 
 
@@ -52,17 +52,14 @@ def test_norms_are_named_after_what_they_belong_to(model: Model, trace: Trace) -
     assert len(final) == (len(model.stacks()) if model.config.norm_place == "pre" else 0)
 
 
-def test_a_row_without_variance_has_no_negative_variance_and_no_nan(
-    subtests: pytest.Subtests,
-) -> None:
-    for kind in ["layer", "rms"]:
-        with subtests.test(kind=kind):
-            config = TransformerConfig("decoder", 4, 4, 8, 2, decoder_layers=1, norm=kind)  # type: ignore[arg-type]
-            rows = torch.zeros(1, 3, 8)
-            rows[0, 1] = 3.0
-            with recording(Recorder(level="full")) as recorder:
-                Norm(config, "some.norm")(rows)
-            record = norm_record(recorder.norms[0])
-            assert (record.variance >= 0).all()
-            for values in (record.normalized, record.output, np.sqrt(record.variance)):
-                assert np.isfinite(values).all()
+@cases("kind", ["layer", "rms"])
+def test_a_row_without_variance_has_no_negative_variance_and_no_nan(kind) -> None:
+    config = TransformerConfig("decoder", 4, 4, 8, 2, decoder_layers=1, norm=kind)  # type: ignore[arg-type]
+    rows = torch.zeros(1, 3, 8)
+    rows[0, 1] = 3.0
+    with recording(Recorder(level="full")) as recorder:
+        Norm(config, "some.norm")(rows)
+    record = norm_record(recorder.norms[0])
+    assert (record.variance >= 0).all()
+    for values in (record.normalized, record.output, np.sqrt(record.variance)):
+        assert np.isfinite(values).all()

@@ -3,17 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 
 from model import Trace
-from model.analysis.stream.stream import (
-    KernelCheck,
-    kernel_check,
-)
+from model.analysis.stream.stream import KernelCheck, kernel_check
 from model.arithmetic import normalization
 from model.nn.norms import NORMS
+from tests.cases import cases
 from tests.model.tiny import loaded, sentence
 
 
@@ -35,15 +32,14 @@ def test_an_rms_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
         np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
 
 
-def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(subtests: pytest.Subtests) -> None:
-    for width in [4, 512]:
-        with subtests.test(width=width):
-            rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
-            biased = NORMS["layer"].normalized(rows, 0.0)
-            wide_rows = rows.astype(np.float64)
-            unbiased = normalization.normalized(wide_rows, epsilon=0.0, unbiased=True)
-            np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
-            np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
+@cases("width", [4, 512])
+def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(width) -> None:
+    rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
+    biased = NORMS["layer"].normalized(rows, 0.0)
+    wide_rows = rows.astype(np.float64)
+    unbiased = normalization.normalized(wide_rows, epsilon=0.0, unbiased=True)
+    np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
+    np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
 
 
 def largest(check: KernelCheck) -> float:

@@ -17,6 +17,7 @@ from model.analysis.stream.positions import (
 )
 from model.analysis.tokens.embeddings import reordered, same_tokens
 from model.nn.layers import rotary_angles, sinusoids
+from tests.cases import cases
 from tests.model.tiny import loaded
 
 NO_POSITIONS = Intervention(positions=False)
@@ -24,16 +25,15 @@ LIFTED = Intervention(positions=False, mask="none")
 LION, TIGER = "lion kills tiger", "tiger kills lion"
 
 
-def test_sinusoids_are_those_of_the_formula(subtests: pytest.Subtests) -> None:
-    for width in [2, 4, 16, 130]:
-        with subtests.test(width=width):
-            table = sinusoidal(40, width)
-            assert table.shape == (40, width)
-            for position in range(40):
-                for pair in range(width // 2):
-                    angle = position / 10_000 ** (2 * pair / width)
-                    assert table[position, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-6)
-                    assert table[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
+@cases("width", [2, 4, 16, 130])
+def test_sinusoids_are_those_of_the_formula(width) -> None:
+    table = sinusoidal(40, width)
+    assert table.shape == (40, width)
+    for position in range(40):
+        for pair in range(width // 2):
+            angle = position / 10_000 ** (2 * pair / width)
+            assert table[position, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
 
 
 def test_the_tables_are_those_that_the_models_use() -> None:
@@ -107,9 +107,8 @@ def test_equal_tokens_are_laid_beside_each_other_in_turn() -> None:
     assert places[3] == (3, 3)
 
 
-def test_sentences_of_other_tokens_are_refused_by_name(subtests: pytest.Subtests) -> None:
-    for other in ["the cat saw the", "the cat saw the cat", "the cat saw a dog"]:
-        with subtests.test(other=other):
-            model = loaded("bert")
-            with pytest.raises(ValueError, match=r"Only in the (first|second): “(dog|the)”"):
-                same_tokens(model.tokens("the cat saw the dog"), model.tokens(other))
+@cases("other", ["the cat saw the", "the cat saw the cat", "the cat saw a dog"])
+def test_sentences_of_other_tokens_are_refused_by_name(other) -> None:
+    model = loaded("bert")
+    with pytest.raises(ValueError, match=r"Only in the (first|second): “(dog|the)”"):
+        same_tokens(model.tokens("the cat saw the dog"), model.tokens(other))

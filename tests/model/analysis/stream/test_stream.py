@@ -8,6 +8,7 @@ from model import Model, Trace
 from model.analysis.stream.stream import summed
 from model.nn.config import Stack
 from model.nn.layers import ACTIVATIONS
+from tests.cases import cases
 from tests.model.tiny import TINY, loaded
 
 
@@ -113,11 +114,10 @@ def test_activations_are_the_published_functions() -> None:
         torch.testing.assert_close(activation(x), published[name], atol=1e-6, rtol=1e-5)
 
 
-def test_feed_forward_activations_are_kept_only_when_asked(subtests: pytest.Subtests) -> None:
-    for record in ["attention", "full"]:
-        with subtests.test(record=record):
-            trace = loaded("gpt").trace("the cat", record=record)  # type: ignore[arg-type]
-            assert bool(trace.feed_forward) is (record == "full")
+@cases("record", ["attention", "full"])
+def test_feed_forward_activations_are_kept_only_when_asked(record) -> None:
+    trace = loaded("gpt").trace("the cat", record=record)  # type: ignore[arg-type]
+    assert bool(trace.feed_forward) is (record == "full")
 
 
 def test_the_first_state_is_the_sum_of_what_was_embedded(model: Model, trace: Trace) -> None:
