@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from model import Attention, Intervention, Model, Trace
+from tests.cases import cases
 from tests.model.tiny import SENTENCE, TINY, loaded, of_shape, run, sentence
 
 NEAR = 2e-5
@@ -86,18 +87,17 @@ def assert_unchanged(before: Attention, after: Attention) -> None:
 
 
 @ON_TINY
+@cases("intervention, explicit", product(INTERVENTIONS, [False, True]))
 def test_an_intervention_of_all_sublayers_gives_what_its_formula_gives(
-    model: Model, subtests: pytest.Subtests
+    intervention, explicit, model: Model
 ) -> None:
-    for intervention, explicit in product(INTERVENTIONS, [False, True]):
-        with subtests.test(intervention=intervention, explicit=explicit):
-            only = SET(model.attention_names) if "blocked" in INTERVENTIONS[intervention] else None
-            wanted = Intervention(**INTERVENTIONS[intervention], only=only)
-            trace = run(model, wanted, explicit=explicit)
-            for attention in trace.attention:
-                assert_ran_as(attention, wanted, trace.source)
-            assert trace.intervention == wanted
-            assert trace.check() < NEAR
+    only = SET(model.attention_names) if "blocked" in INTERVENTIONS[intervention] else None
+    wanted = Intervention(**INTERVENTIONS[intervention], only=only)
+    trace = run(model, wanted, explicit=explicit)
+    for attention in trace.attention:
+        assert_ran_as(attention, wanted, trace.source)
+    assert trace.intervention == wanted
+    assert trace.check() < NEAR
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from model.nn.attention import MultiHeadAttention, attend
 from model.nn.config import TransformerConfig
 from model.nn.masks import causal_mask, padding_mask
 from model.nn.places import Place
+from tests.cases import cases
 
 BATCH, LENGTH, WIDTH, HEADS = 2, 6, 24, 3
 PLACE = Place("encoder", 0, "self")
@@ -163,17 +164,14 @@ def test_a_reads_another_sequence_as_our_cross_attention_does(x: Tensor) -> None
     torch.testing.assert_close(same(x, source), theirs(source, source, x, None))
 
 
-def test_b_the_single_head_class_is_our_attention_with_one_head(
-    x: Tensor, subtests: pytest.Subtests
-) -> None:
-    for bias in [False, True]:
-        with subtests.test(bias=bias):
-            torch.manual_seed(0)
-            theirs = SelfAttention(WIDTH, WIDTH, qkv_bias=bias)
-            unchanged = nn.Linear(WIDTH, WIDTH, bias=False)
-            nn.init.eye_(unchanged.weight)
-            same = ours(theirs.w_query, theirs.w_key, theirs.w_value, unchanged, heads=1)
-            torch.testing.assert_close(same(x), theirs(x))
+@cases("bias", [False, True])
+def test_b_the_single_head_class_is_our_attention_with_one_head(bias, x: Tensor) -> None:
+    torch.manual_seed(0)
+    theirs = SelfAttention(WIDTH, WIDTH, qkv_bias=bias)
+    unchanged = nn.Linear(WIDTH, WIDTH, bias=False)
+    nn.init.eye_(unchanged.weight)
+    same = ours(theirs.w_query, theirs.w_key, theirs.w_value, unchanged, heads=1)
+    torch.testing.assert_close(same(x), theirs(x))
 
 
 def test_b_with_another_width_out_is_our_attend(x: Tensor) -> None:
