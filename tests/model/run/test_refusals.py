@@ -8,6 +8,7 @@ import pytest
 
 from model import Intervention
 from model.nn.config import TransformerConfig
+from tests.cases import cases
 from tests.model.tiny import SENTENCE, loaded
 
 NAN, INF = math.nan, math.inf
@@ -48,16 +49,14 @@ def assert_refused(run: Callable[[], object], word: str) -> None:
     assert "Traceback" not in sentence
 
 
-def test_an_intervention_outside_its_range_is_refused(subtests: pytest.Subtests) -> None:
-    for fields, word in IMPOSSIBLE:
-        with subtests.test(fields=fields, word=word):
-            assert_refused(lambda: Intervention(**fields), word)
+@cases("fields, word", IMPOSSIBLE)
+def test_an_intervention_outside_its_range_is_refused(fields, word) -> None:
+    assert_refused(lambda: Intervention(**fields), word)
 
 
-def test_an_intervention_that_names_what_the_pass_does_not_have_is_refused(
-    subtests: pytest.Subtests,
-) -> None:
-    for name, fields, word in [
+@cases(
+    "name, fields, word",
+    [
         ("gpt", {"only": {"decoder.2.self"}}, "decoder.2.self"),
         ("gpt", {"only": {"encoder.0.self"}}, "encoder.0.self"),
         ("gpt", {"only": {"decoder.0.cross"}}, "decoder.0.cross"),
@@ -72,11 +71,14 @@ def test_an_intervention_that_names_what_the_pass_does_not_have_is_refused(
         ("translator", {"blocked": {(0, 0)}}, "only"),
         ("translator", {"blocked": {(7, 0)}, "only": {"decoder.0.cross"}}, "7"),
         ("translator", {"blocked": {(0, 7)}, "only": {"decoder.0.self"}}, "7"),
-    ]:
-        with subtests.test(name=name, fields=fields, word=word):
-            intervention = Intervention(**fields)
-            read = "le chat" if name == "translator" else None
-            assert_refused(lambda: loaded(name).trace(SENTENCE, read, intervention), word)
+    ],
+)
+def test_an_intervention_that_names_what_the_pass_does_not_have_is_refused(
+    name, fields, word
+) -> None:
+    intervention = Intervention(**fields)
+    read = "le chat" if name == "translator" else None
+    assert_refused(lambda: loaded(name).trace(SENTENCE, read, intervention), word)
 
 
 def test_an_edge_that_one_of_the_named_sublayers_has_is_accepted() -> None:
@@ -86,10 +88,9 @@ def test_an_edge_that_one_of_the_named_sublayers_has_is_accepted() -> None:
     assert trace.find("encoder.0.self").weights(0)[7, 7] == 0
 
 
-def test_a_target_without_a_second_stack_is_refused(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "bert"]:
-        with subtests.test(name=name):
-            assert_refused(lambda: loaded(name).trace(SENTENCE, "le chat"), "target")
+@cases("name", ["gpt", "bert"])
+def test_a_target_without_a_second_stack_is_refused(name) -> None:
+    assert_refused(lambda: loaded(name).trace(SENTENCE, "le chat"), "target")
 
 
 def test_a_trace_names_the_sublayers_it_has() -> None:
@@ -97,8 +98,9 @@ def test_a_trace_names_the_sublayers_it_has() -> None:
     assert_refused(lambda: trace.find("decoder.9.self") or ".", r"decoder\.9\.self")
 
 
-def test_sizes_that_make_no_transformer_are_refused(subtests: pytest.Subtests) -> None:
-    for fields, word in [
+@cases(
+    "fields, word",
+    [
         ({"shape": "gpt"}, "shape"),
         ({"norm": "batch"}, "norm"),
         ({"norm_place": "middle"}, "norm_place"),
@@ -118,9 +120,8 @@ def test_sizes_that_make_no_transformer_are_refused(subtests: pytest.Subtests) -
         ({"decoder_layers": 1.5}, "decoder_layers"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": NAN}, "epsilon"),
-    ]:
-        with subtests.test(fields=fields, word=word):
-            sizes = {"shape": "decoder", "d_vocab": 9, "n_ctx": 4, "d_model": 24, "heads": 3}
-            assert_refused(
-                lambda: TransformerConfig(**{**sizes, "decoder_layers": 1, **fields}), word
-            )
+    ],
+)
+def test_sizes_that_make_no_transformer_are_refused(fields, word) -> None:
+    sizes = {"shape": "decoder", "d_vocab": 9, "n_ctx": 4, "d_model": 24, "heads": 3}
+    assert_refused(lambda: TransformerConfig(**{**sizes, "decoder_layers": 1, **fields}), word)
