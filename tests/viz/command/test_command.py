@@ -15,6 +15,7 @@ from model.loading.shipped import ASSETS
 from model.profile import open_profile
 from model.run.model import Model
 from model.trace.trace_file import read_trace, trace_file
+from tests.cases import cases
 from viz.command.command import COMMANDS, PROJECT, link, main, names_in_chat, program
 from viz.state.link import TEXT_LIMIT, from_link
 
@@ -29,10 +30,9 @@ def viewed(address: str) -> tuple[str, str, str]:
     return parts.path, view.model, view.text
 
 
-def test_a_model_and_a_text_open_at_the_attention_page(subtests: pytest.Subtests) -> None:
-    for model in ["house-gpt", "induction"]:
-        with subtests.test(model=model):
-            assert viewed(link(model, TEXT)) == ("", model, TEXT)
+@cases("model", ["house-gpt", "induction"])
+def test_a_model_and_a_text_open_at_the_attention_page(model) -> None:
+    assert viewed(link(model, TEXT)) == ("", model, TEXT)
 
 
 def test_models_of_one_name_have_names_of_their_own_in_a_chat(tmp_path: Path) -> None:
@@ -160,10 +160,7 @@ def test_a_profile_of_a_corpus_is_written(tmp_path: Path) -> None:
         (["record", "house-gpt", "{folder}/odd.txt", "-o", "{folder}/o"], "is not a text in UTF-8"),
         (["record", "house-gpt", "{folder}/empty.txt", "-o", "{folder}/o"], "sentence"),
         (["record", "nothing", "{folder}/good.txt", "-o", "{folder}/o"], "There is no model"),
-        (
-            ["record", "stories", "{folder}/good.txt", "-o", "{folder}/no/o"],
-            "There is no folder",
-        ),
+        (["record", "stories", "{folder}/good.txt", "-o", "{folder}/no/o"], "There is no folder"),
         (["record", "stories", "{folder}/good.txt", "-o", "{folder}"], "is a folder"),
         (["record", "stories", "{folder}/good.txt"], "required: -o"),
         (["record", "stories", "{folder}/god.txt", "-o", "o"], "did you mean 'good.txt'?"),

@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 import streamlit as st
 
+from tests.cases import cases
 from tests.viz.explorer.records import HERO, labels, record
 from viz.explorer import Selection, component
 from viz.explorer.message import layer_choices
@@ -169,10 +170,9 @@ CLAMPED: list[tuple[Selection, Selection]] = [
 ]
 
 
-def test_a_selection_out_of_range_becomes_the_nearest_one(subtests: pytest.Subtests) -> None:
-    for asked, given in CLAMPED:
-        with subtests.test(asked=asked, given=given):
-            assert asked.clamped(heads=3, queries=5, keys=7) == given
+@cases("asked, given", CLAMPED)
+def test_a_selection_out_of_range_becomes_the_nearest_one(asked, given) -> None:
+    assert asked.clamped(heads=3, queries=5, keys=7) == given
 
 
 def test_a_layer_is_opened_only_if_it_is_one_of_those_offered(

@@ -164,7 +164,6 @@ class Visitor:
         for _ in range(3):
             self.manager.remove_orphaned_files()  # others' runs end meanwhile
         file = self.manager.read_file(address.rpartition("/")[2])
-        assert file is not None
         return file.content
 
 
@@ -301,7 +300,6 @@ def test_a_link_clicked_before_a_choice_is_heard_takes_it_along() -> None:
     of_frame = WidgetStates(widgets=[WidgetState(id="box", string_value="a dog")])
     run = waiting(chosen, RerunData(page_script_hash="all_heads", widget_states=of_frame))
     assert run.page_script_hash == "all_heads"
-    assert run.widget_states is not None
     told = {state.id: state.json_value or state.string_value for state in run.widget_states.widgets}
     assert told == {"picture": "head 2", "box": "a dog"}
 
@@ -442,7 +440,6 @@ def test_the_session_of_who_left_ends_in_time_also_where_nobody_else_leaves() ->
             manager.connect_session(mock.Mock(), ScriptData("app.py", False), {}) for _ in range(2)
         )
         info = manager.get_session_info(one)
-        assert info is not None
         gone = weakref.ref(info.session)
         info.session.session_state["what the page holds"] = {"a large value"}
         held = weakref.ref(info.session.session_state["what the page holds"])
