@@ -19,14 +19,11 @@ CHANGES = {
 }  # fmt: skip
 # Caches without a bound whose arguments are few: names and files of what ships with the app.
 FEW_ARGUMENTS = {
-    "model/loading/untrained.py:untrained_bytes",
-    "model/system/words.py:file_of_words",
-    "model/training/checkpoints.py:shipped_training_run",
-    "viz/explorer/assets.py:addresses",
-    "viz/views/glossary/miniatures.py:picture",
-    "viz/views/worked/by_hand.py:worked_example",
+    "model/loading/untrained.py:untrained_bytes", "model/system/words.py:file_of_words",
+    "model/training/checkpoints.py:shipped_training_run", "viz/explorer/assets.py:addresses",
+    "viz/views/glossary/miniatures.py:picture", "viz/views/worked/by_hand.py:worked_example",
     "viz/views/worked/choice.py:names_of",
-}
+}  # fmt: skip
 
 
 def caches(tree: ast.AST) -> Iterator[tuple[ast.FunctionDef, ast.expr]]:
