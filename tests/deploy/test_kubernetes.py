@@ -61,15 +61,12 @@ def test_a_mistake_is_planted_in_every_kind() -> None:
     assert kinds == set(MISTAKES)
 
 
-@cases(
-    "kind, place",
-    [
-        *MISTAKES.items(),
-        ("RayCluster", "spec authOptions mode"),
-        ("RayCluster", "spec headGroupSpec template spec containers 0 readinessProbe tcpSocket"),
-        ("RayCluster", "spec workerGroupSpecs 1 template spec tolerations"),
-    ],
-)
+@cases("kind, place", [
+    *MISTAKES.items(),
+    ("RayCluster", "spec authOptions mode"),
+    ("RayCluster", "spec headGroupSpec template spec containers 0 readinessProbe tcpSocket"),
+    ("RayCluster", "spec workerGroupSpecs 1 template spec tolerations"),
+])  # fmt: skip
 def test_a_misspelt_name_and_a_wrong_type_are_found(kind, place) -> None:
     *way, last = [int(step) if step.isdigit() else step for step in place.split()]
     for wrong in ("misspelt", "of another type"):

@@ -108,26 +108,20 @@ def test_no_module_keeps_what_a_visitor_brought() -> None:
     assert found == set()
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "SEEN = {}\ndef note(text):\n    SEEN[text] = 1",
-        "SEEN: list[str] = []\ndef note(text):\n    SEEN.append(text)",
-        "LAST = ''\ndef note(text):\n    global LAST\n    LAST = text",
-        "SEEN = {}\ndef note(text):\n    del SEEN[text]",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    "SEEN = {}\ndef note(text):\n    SEEN[text] = 1",
+    "SEEN: list[str] = []\ndef note(text):\n    SEEN.append(text)",
+    "LAST = ''\ndef note(text):\n    global LAST\n    LAST = text",
+    "SEEN = {}\ndef note(text):\n    del SEEN[text]",
+])  # fmt: skip
 def test_a_planted_memory_is_found(source: str) -> None:
     assert len(changed(source)) == 1
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "@cache\ndef read(text): ...",
-        "@lru_cache(maxsize=None)\ndef read(text): ...",
-        "@st.cache_data(ttl=5)\ndef read(*, text): ...",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    "@cache\ndef read(text): ...",
+    "@lru_cache(maxsize=None)\ndef read(text): ...",
+    "@st.cache_data(ttl=5)\ndef read(*, text): ...",
+])  # fmt: skip
 def test_a_planted_cache_without_bound_is_found(source: str) -> None:
     assert unbounded(source) == ["read"]

@@ -20,14 +20,10 @@ CONTROLS = [
     ("Scores", "laboratory-positions", False, {"positions": False}),
     ("Scores", "laboratory-scale", "not scaled: × 1", {"scale": 1.0}),
     ("Scores", "laboratory-dropout", 0.25, {"dropout": 0.25}),
-    (
-        "Heads",
-        "laboratory-heads",
-        [0, 2],
-        {"ablated": frozenset({("decoder.1.self", 0), ("decoder.1.self", 2)})},
-    ),
+    ("Heads", "laboratory-heads", [0, 2], {"ablated": frozenset({("decoder.1.self", 0),
+        ("decoder.1.self", 2)})}),
     ("Heads", "laboratory-only", ["decoder.0.self"], {"only": frozenset({"decoder.0.self"})}),
-]
+]  # fmt: skip
 STAGES = ("cap", "bias", "sinks")
 
 

@@ -46,16 +46,13 @@ def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(page, h
     assert "is not proven" not in said(app)
 
 
-@cases(
-    "page, view, part",
-    [
-        ("layer_norm", {}, "norms"),
-        ("stream", {"show": "Contributions"}, "stream"),
-        ("stream", {"show": "Layer by layer"}, "unembedding"),
-        ("all_heads", {"show": "What it writes"}, "stream"),
-        ("shapes_and_cost", {}, "sizes"),
-    ],
-)
+@cases("page, view, part", [
+    ("layer_norm", {}, "norms"),
+    ("stream", {"show": "Contributions"}, "stream"),
+    ("stream", {"show": "Layer by layer"}, "unembedding"),
+    ("all_heads", {"show": "What it writes"}, "stream"),
+    ("shapes_and_cost", {}, "sizes"),
+])  # fmt: skip
 def test_a_page_says_which_part_is_not_proven_why_and_what_is(
     page, view, part, hybrid: str
 ) -> None:

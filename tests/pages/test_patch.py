@@ -57,14 +57,11 @@ def test_every_map_is_drawn_with_the_numbers_of_its_runs(kind) -> None:
         assert "Correlation with the" in said(app)
 
 
-@cases(
-    "model, text, other",
-    [
-        ("house-gpt", SURNAME, "Tom Reed saw a red ball. Anna gave the ball to Tom"),
-        ("stories", "Tom Hill saw Anna. Tom", "Tom Smith saw Anna. Tom"),
-        ("house-gpt", "qqq zzz", "zzz qqq"),
-    ],
-)
+@cases("model, text, other", [
+    ("house-gpt", SURNAME, "Tom Reed saw a red ball. Anna gave the ball to Tom"),
+    ("stories", "Tom Hill saw Anna. Tom", "Tom Smith saw Anna. Tom"),
+    ("house-gpt", "qqq zzz", "zzz qqq"),
+])  # fmt: skip
 def test_sentence_b_begins_as_sentence_a_with_one_word_exchanged(model, text, other) -> None:
     app = linked({"model": model, "text": text, "show": PATCH})
     assert_sound(app)

@@ -103,14 +103,11 @@ def test_each_kind_of_positions_is_drawn_and_named() -> None:
     np.testing.assert_allclose(numbers(traces(app)[0]["y"]), np.cos(angles), atol=1e-6)
 
 
-@cases(
-    "model, offered",
-    [
-        ("stories", ["Word order", "The table", "How alike", "Added to the tokens"]),
-        ("llama", ["Word order", "The table", "How alike"]),
-        ("all-stages", ["Added to the scores", "Word order"]),
-    ],
-)
+@cases("model, offered", [
+    ("stories", ["Word order", "The table", "How alike", "Added to the tokens"]),
+    ("llama", ["Word order", "The table", "How alike"]),
+    ("all-stages", ["Added to the scores", "Word order"]),
+])  # fmt: skip
 def test_views_are_offered_where_the_model_has_what_they_show(model, offered) -> None:
     app = visit("positions", model=name_of(model), text="The cat sat on the mat")
     (row,) = shows(app)

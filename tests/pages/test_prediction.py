@@ -60,14 +60,11 @@ def test_the_bars_are_the_models_own_probabilities_and_sum_to_one() -> None:
     assert shares.sum() == pytest.approx(1)
 
 
-@cases(
-    "label, value, sampling",
-    [
-        ("Temperature", 2.0, Sampling(2.0)),
-        ("Top-k", 3, Sampling(1.0, 3)),
-        ("Top-p", 0.3, Sampling(1.0, None, 0.3)),
-    ],
-)
+@cases("label, value, sampling", [
+    ("Temperature", 2.0, Sampling(2.0)),
+    ("Top-k", 3, Sampling(1.0, 3)),
+    ("Top-p", 0.3, Sampling(1.0, None, 0.3)),
+])  # fmt: skip
 def test_each_control_changes_the_bars_to_what_is_then_drawn_from(label, value, sampling) -> None:
     app = opened()
     control(app, label).set_value(value).run()

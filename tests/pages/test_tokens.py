@@ -58,14 +58,11 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
 
 
 @pytest.mark.slow
-@cases(
-    "model, told",
-    [
-        ("minilm", "the longest piece"),
-        ("smollm2-135m-instruct", "lowest rank"),
-        ("induction", "and cuts none"),
-    ],
-)
+@cases("model, told", [
+    ("minilm", "the longest piece"),
+    ("smollm2-135m-instruct", "lowest rank"),
+    ("induction", "and cuts none"),
+])  # fmt: skip
 def test_each_kind_of_tokenizer_shows_its_own_steps(model, told) -> None:
     text = "the tokenization" if model == "minilm" else sentence(own(model))
     app = opened("tokens", "Tokens", model=model, text=text)
@@ -105,15 +102,12 @@ def test_a_chat_is_offered_where_the_model_has_a_template() -> None:
     assert "As a chat" in shows(app)[0].options
 
 
-@cases(
-    "text, told",
-    [
-        ("Tom saw a ball near Tom", ["Tom", "·Tom"]),
-        ("the cat saw a cat", ["·cat", "·cat"]),
-        ("a 🦊", ["‹F0›", "‹9F›", "‹A6›", "‹8A›"]),
-        ("the old house", []),
-    ],
-)
+@cases("text, told", [
+    ("Tom saw a ball near Tom", ["Tom", "·Tom"]),
+    ("the cat saw a cat", ["·cat", "·cat"]),
+    ("a 🦊", ["‹F0›", "‹9F›", "‹A6›", "‹8A›"]),
+    ("the old house", []),
+])  # fmt: skip
 def test_tokens_that_the_sentence_tells_of_are_framed(text, told) -> None:
     app = opened("tokens", "Tokens", model="house-gpt", text=text)
     framed = re.findall(r'<li class="named\b[^>]*><b>(.*?)</b><span>(\d+)', strip(app))

@@ -289,14 +289,11 @@ def test_each_fault_of_a_model_is_found_with_no_wrong_cause(
     assert (words or "") in parting.sentence
 
 
-@cases(
-    "name, change, cause",
-    [
-        ("gpt", shifted, "shifted by 1"),
-        ("gpt-bytes", shifted, "shifted by 1"),
-        ("gpt", unplaced, "adds no positions"),
-    ],
-)
+@cases("name, change, cause", [
+    ("gpt", shifted, "shifted by 1"),
+    ("gpt-bytes", shifted, "shifted by 1"),
+    ("gpt", unplaced, "adds no positions"),
+])  # fmt: skip
 def test_positions_of_a_module_are_told_by_the_tables_of_the_model_that_it_copies(
     name, change, cause
 ) -> None:

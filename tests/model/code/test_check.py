@@ -89,16 +89,13 @@ def test_other_steps_of_attention_are_refused(changed, said) -> None:
         difference(model, trace)
 
 
-@cases(
-    "changed, said",
-    [
-        ({"cap": False}, "caps its scores"),
-        ({"bias": False}, "adds biases"),
-        ({"sinks": False}, "has sinks"),
-        ({"window": 3}, "masks its scores"),
-        ({"mask": "none"}, "masks its scores"),
-    ],
-)
+@cases("changed, said", [
+    ({"cap": False}, "caps its scores"),
+    ({"bias": False}, "adds biases"),
+    ({"sinks": False}, "has sinks"),
+    ({"window": 3}, "masks its scores"),
+    ({"mask": "none"}, "masks its scores"),
+])  # fmt: skip
 def test_stages_that_are_not_the_listings_are_refused(changed, said) -> None:
     model, _ = opened("all-stages")
     assert difference(model, model.trace("The")) <= CLOSE

@@ -332,20 +332,16 @@ HOSTILE = {
     "objects.npz": object_array(),
     "bomb.npz": archive(bytes(2_000_000)),
     "long.safetensors": (2**40).to_bytes(8, "little") + b"{}",
-    "outside.safetensors": tensors(
-        {"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, b"123"
-    ),
-    "negative.safetensors": tensors(
-        {"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, b"1234"
-    ),
-    "kind.safetensors": tensors(
-        {"a": {"dtype": "F4", "shape": [1], "data_offsets": [0, 4]}}, b"1234"
-    ),
+    "outside.safetensors": tensors({"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}},
+        b"123"),
+    "negative.safetensors": tensors({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}},
+        b"1234"),
+    "kind.safetensors": tensors({"a": {"dtype": "F4", "shape": [1], "data_offsets": [0, 4]}},
+        b"1234"),
     "list.safetensors": tensors([1, 2]),
     "odd.safetensors": tensors({"a": 3}),
-    "name.safetensors": tensors(
-        {"." * 5000: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, b"1"
-    ),
+    "name.safetensors": tensors({"." * 5000: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}},
+        b"1"),
     "other.txt": b"hello",
     "head.json": head_of("[0]", "[1]"),
     "L0H1.json": head_of("[7]", "[1]"),
@@ -360,19 +356,15 @@ HOSTILE = {
     "directory.npz": archive(npy("(1,)", b"1234"), times=40_000),
     "remark.npz": archive(npy("(1,)", b"1234")) + b"PK",
     "damaged.npz": archive(npy("(1,)", b"1234")).replace(b"PK\1\2", b"PK\1\3"),
-    "bytes.safetensors": tensors(
-        {"a": {"dtype": "U8", "shape": [300_000], "data_offsets": [0, 300_000]}}, bytes(300_000)
-    ),
-    "gap.safetensors": tensors(
-        {"a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, bytes(2)
-    ),
-    "control.safetensors": tensors(
-        {"a\x1b[2J": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, b"1"
-    ),
-    "L0H6.json": json.dumps(
-        {"sequences": [{"tokens": ["a"] * 2000, "attention_indices": [], "attention_values": []}]}
-    ).encode(),
-}
+    "bytes.safetensors": tensors({"a": {"dtype": "U8", "shape": [300_000], "data_offsets": [0,
+        300_000]}}, bytes(300_000)),
+    "gap.safetensors": tensors({"a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}},
+        bytes(2)),
+    "control.safetensors": tensors({"a\x1b[2J": {"dtype": "U8", "shape": [1], "data_offsets": [0,
+        1]}}, b"1"),
+    "L0H6.json": json.dumps({"sequences": [{"tokens": ["a"] * 2000, "attention_indices": [],
+        "attention_values": []}]}).encode(),
+}  # fmt: skip
 
 
 @cases("name", HOSTILE)

@@ -223,17 +223,14 @@ def test_what_does_not_follow_from_the_sizes_is_named() -> None:
         assert loaded(family).module.extra_parameters() == beyond, family
 
 
-@cases(
-    "family, pairs, width",
-    [
-        ("llama", "halves", 8),
-        ("qwen3", "halves", 16),
-        ("phi", "halves", 4),
-        ("ernie", "neighbours", 8),
-        ("gptj", "neighbours", 4),
-        ("codegen", "neighbours", 4),
-    ],
-)
+@cases("family, pairs, width", [
+    ("llama", "halves", 8),
+    ("qwen3", "halves", 16),
+    ("phi", "halves", 4),
+    ("ernie", "neighbours", 8),
+    ("gptj", "neighbours", 4),
+    ("codegen", "neighbours", 4),
+])  # fmt: skip
 def test_which_dimensions_turn_together_is_told_from_the_pass(family, pairs, width) -> None:
     config = loaded(family).config
     assert (config.rotary_pairs, config.rotary_dim) == (pairs, width)

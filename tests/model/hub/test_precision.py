@@ -81,20 +81,17 @@ def test_models_of_our_own_stay_in_float32(monkeypatch: pytest.MonkeyPatch) -> N
     assert model.trace("a b c a b").device == "the CPU"
 
 
-@cases(
-    "asked, there, chosen",
-    [
-        ("auto", (), "cpu"),
-        ("auto", ("mps",), "mps"),
-        ("auto", ("cuda",), "cuda"),
-        ("auto", ("cuda", "mps"), "cuda"),
-        ("cpu", ("cuda", "mps"), "cpu"),
-        ("mps", ("mps",), "mps"),
-        ("cuda:1", ("cuda",), "cuda:1"),
-        ("mps", ("cuda",), None),
-        ("cuda:1", ("mps",), None),
-    ],
-)
+@cases("asked, there, chosen", [
+    ("auto", (), "cpu"),
+    ("auto", ("mps", ), "mps"),
+    ("auto", ("cuda", ), "cuda"),
+    ("auto", ("cuda", "mps"), "cuda"),
+    ("cpu", ("cuda", "mps"), "cpu"),
+    ("mps", ("mps", ), "mps"),
+    ("cuda:1", ("cuda", ), "cuda:1"),
+    ("mps", ("cuda", ), None),
+    ("cuda:1", ("mps", ), None),
+])  # fmt: skip
 def test_the_device_is_the_one_that_is_asked_for_or_the_best_there_is(
     asked, there, chosen, monkeypatch: pytest.MonkeyPatch
 ) -> None:

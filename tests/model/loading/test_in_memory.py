@@ -133,17 +133,14 @@ def test_an_id_below_zero_is_refused_with_its_reason() -> None:
             trace(model, reads, [4, -100, 5])
 
 
-@cases(
-    "kind, family, names",
-    [
-        ("BertForMaskedLM", "bert", "encoder.0.self"),
-        ("BertForSequenceClassification", "bert", "encoder.0.self"),
-        ("GPT2Model", "gpt2", "decoder.0.self"),
-        ("LlamaForSequenceClassification", "llama", "decoder.0.self"),
-        ("T5EncoderModel", "t5", "encoder.0.self"),
-        ("T5Model", "t5", "encoder.0.self"),
-    ],
-)
+@cases("kind, family, names", [
+    ("BertForMaskedLM", "bert", "encoder.0.self"),
+    ("BertForSequenceClassification", "bert", "encoder.0.self"),
+    ("GPT2Model", "gpt2", "decoder.0.self"),
+    ("LlamaForSequenceClassification", "llama", "decoder.0.self"),
+    ("T5EncoderModel", "t5", "encoder.0.self"),
+    ("T5Model", "t5", "encoder.0.self"),
+])  # fmt: skip
 def test_heads_of_any_kind_are_left_aside(kind, family, names) -> None:
     model = getattr(transformers, kind).from_pretrained(saved(family))
     tokenizer = transformers.AutoTokenizer.from_pretrained(saved(family))

@@ -17,17 +17,14 @@ from tests.model.hub_models import TEXT, loaded, traced
 from tests.model.loading.loaded_models import differences, logits, own, snapshot, target_of
 
 
-@cases(
-    "family, implementation",
-    [
-        ("llama", "sdpa"),
-        ("llama", "eager"),
-        ("bert", "sdpa"),
-        ("t5", "eager"),
-        ("bloom", "eager"),
-        ("falcon", "sdpa"),
-    ],
-)
+@cases("family, implementation", [
+    ("llama", "sdpa"),
+    ("llama", "eager"),
+    ("bert", "sdpa"),
+    ("t5", "eager"),
+    ("bloom", "eager"),
+    ("falcon", "sdpa"),
+])  # fmt: skip
 def test_the_model_stays_as_it_was(family, implementation) -> None:
     model, tokenizer = own(family, attn_implementation=implementation)
     fed = {"decoder_input_ids": torch.tensor([[0, 4, 5]])} if family == "t5" else {}

@@ -363,14 +363,11 @@ def test_resampling_by_role_takes_each_role_from_the_same_role(house: Model) -> 
     assert frame["d_effect"].abs().max() > 0.1
 
 
-@cases(
-    "prompts, words",
-    [
-        (PROMPTS[:1], "No prompt but “When Mary"),
-        ([PROMPTS[0], "Then he left"], "the role “io”"),
-        (["It was so", "He was there too"], None),
-    ],
-)
+@cases("prompts, words", [
+    (PROMPTS[:1], "No prompt but “When Mary"),
+    ([PROMPTS[0], "Then he left"], "the role “io”"),
+    (["It was so", "He was there too"], None),
+])  # fmt: skip
 def test_outputs_need_another_prompt_to_come_from(prompts, words) -> None:
     metric = logit_difference("a", "the")
     if words is None:

@@ -46,16 +46,13 @@ def test_words_of_a_script_without_spaces_are_found() -> None:
     assert words_of("我喜欢猫", {"cat": "猫"})["cat"] != ""
 
 
-@cases(
-    "role, words",
-    [
-        ("giver", "nowhere in"),
-        ("John", "2 times in"),
-        ("nd", "nowhere in"),
-        (" ", "nowhere in"),
-        ("[Peter] gave", "nowhere in"),
-    ],
-)
+@cases("role, words", [
+    ("giver", "nowhere in"),
+    ("John", "2 times in"),
+    ("nd", "nowhere in"),
+    (" ", "nowhere in"),
+    ("[Peter] gave", "nowhere in"),
+])  # fmt: skip
 def test_a_role_that_is_not_there_once_is_quoted(role, words) -> None:
     with pytest.raises(ValueError, match=words) as refusal:
         measure(loaded("house-gpt"), [TEXT, Prompt(TEXT, roles={"subject": role})])
@@ -88,19 +85,13 @@ def test_an_answer_is_the_token_that_would_follow() -> None:
     assert answer_id(loaded("stories"), Prompt("tom saw a"), "dog") >= 0
 
 
-@cases(
-    "prompt, words",
-    [
-        (
-            Prompt(TEXT, answers=("Mary", "Nebuchadnezzar")),
-            "“Nebuchadnezzar” is not one token after",
-        ),
-        (Prompt(TEXT + " ", answers=("Mary", "John")), "ends in a space"),
-        (Prompt(TEXT, answers=("Mary",)), "needs 2 answers"),
-        (Prompt(TEXT), "needs 2 answers"),
-        (Prompt(TEXT, answers=(1, 10**9)), "none has the id 1000000000"),
-    ],
-)
+@cases("prompt, words", [
+    (Prompt(TEXT, answers=("Mary", "Nebuchadnezzar")), "“Nebuchadnezzar” is not one token after"),
+    (Prompt(TEXT + " ", answers=("Mary", "John")), "ends in a space"),
+    (Prompt(TEXT, answers=("Mary", )), "needs 2 answers"),
+    (Prompt(TEXT), "needs 2 answers"),
+    (Prompt(TEXT, answers=(1, 10**9)), "none has the id 1000000000"),
+])  # fmt: skip
 def test_an_answer_that_is_no_token_is_quoted(prompt, words) -> None:
     with pytest.raises(ValueError, match=words):
         measure(loaded("house-gpt"), [prompt], metric=logit_difference())
@@ -125,14 +116,11 @@ def test_texts_dictionaries_and_tables_are_prompts() -> None:
     assert prompts_of(["a b", expected[1]]) == [Prompt("a b"), expected[1]]
 
 
-@cases(
-    "given, words",
-    [
-        ([{"text": "a", "role": "b"}], "no 'role'; it has text, condition,"),
-        ([{"condition": "b"}], "has no text"),
-        ([3], "3 is no prompt"),
-    ],
-)
+@cases("given, words", [
+    ([{"text": "a", "role": "b"}], "no 'role'; it has text, condition,"),
+    ([{"condition": "b"}], "has no text"),
+    ([3], "3 is no prompt"),
+])  # fmt: skip
 def test_what_is_no_prompt_is_refused(given, words) -> None:
     with pytest.raises(ValueError, match=words):
         prompts_of(given)

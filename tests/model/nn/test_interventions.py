@@ -27,15 +27,9 @@ INTERVENTIONS: dict[str, dict[str, Any]] = {
     "fill-1e20": {"fill": -1e20, "hidden": SET({2})},
     "fill-zero": {"fill": 0.0, "hidden": SET({2})},
     "dropout": {"dropout": 0.4, "seed": 7},
-    "everything": {
-        "scale": 0.9,
-        "mask": "causal",
-        "hidden": SET({1}),
-        "blocked": SET({(3, 2)}),
-        "fill": -1e9,
-        "dropout": 0.2,
-    },
-}
+    "everything": {"scale": 0.9, "mask": "causal", "hidden": SET({1}), "blocked": SET({(3, 2)}),
+        "fill": -1e9, "dropout": 0.2},
+}  # fmt: skip
 ON_TINY = pytest.mark.models(TINY)
 
 

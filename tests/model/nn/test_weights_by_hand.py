@@ -46,21 +46,16 @@ def test_the_cell_has_its_weight_and_the_others_keep_their_proportions(explicit,
     assert after.check() < NEAR
 
 
-def test_zero_is_an_edge_cut_in_one_head_and_one_takes_the_whole_row(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in of_shape("decoder", among=("gpt", "llama", "attention-only")):
-        with subtests.test(name=name):
-            model = loaded(name)
-            place = last_place(model)
-            cut = run(model, Intervention(blocked=frozenset({(4, 1)}), only=frozenset({place})))
-            zero = run(model, set_to((2, 4, 1, 0.0), place=place))
-            np.testing.assert_allclose(
-                zero.find(place).output[2], cut.find(place).output[2], atol=NEAR
-            )
-            assert not np.allclose(zero.find(place).output[1], cut.find(place).output[1], atol=NEAR)
-            whole = run(model, set_to((2, 4, 1, 1.0), place=place)).find(place)
-            np.testing.assert_allclose(whole.output[2][4], whole.value[2][1], atol=NEAR)
+@cases("name", of_shape("decoder", among=("gpt", "llama", "attention-only")))
+def test_zero_is_an_edge_cut_in_one_head_and_one_takes_the_whole_row(name) -> None:
+    model = loaded(name)
+    place = last_place(model)
+    cut = run(model, Intervention(blocked=frozenset({(4, 1)}), only=frozenset({place})))
+    zero = run(model, set_to((2, 4, 1, 0.0), place=place))
+    np.testing.assert_allclose(zero.find(place).output[2], cut.find(place).output[2], atol=NEAR)
+    assert not np.allclose(zero.find(place).output[1], cut.find(place).output[1], atol=NEAR)
+    whole = run(model, set_to((2, 4, 1, 1.0), place=place)).find(place)
+    np.testing.assert_allclose(whole.output[2][4], whole.value[2][1], atol=NEAR)
 
 
 def test_a_row_with_no_other_key_keeps_what_was_set_alone() -> None:

@@ -46,26 +46,23 @@ def folder(saved_profile: Path, tmp_path: Path) -> Path:
     return copied(saved_profile, tmp_path)
 
 
-@cases(
-    "changed",
-    [
-        {"version": 2},
-        {"window": 10**12},
-        {"window": 7},
-        {"window": True},
-        {"windows": 5},
-        {"windows": -1},
-        {"done": [[4, 0]]},
-        {"done": [[0, 2], [1, 3]]},
-        {"done": [[0, 10**30]]},
-        {"weights": "../../etc/passwd"},
-        {"files": {"examples": "../../../../e", "windows": "0" * 16, "labels": "0" * 16}},
-        {"files": {}},
-        {"model": "x" * 10_000},
-        {"skipped": [[0, 5]]},
-        {"versions": ["x" * 10_000]},
-    ],
-)
+@cases("changed", [
+    {"version": 2},
+    {"window": 10**12},
+    {"window": 7},
+    {"window": True},
+    {"windows": 5},
+    {"windows": -1},
+    {"done": [[4, 0]]},
+    {"done": [[0, 2], [1, 3]]},
+    {"done": [[0, 10**30]]},
+    {"weights": "../../etc/passwd"},
+    {"files": {"examples": "../../../../e", "windows": "0" * 16, "labels": "0" * 16}},
+    {"files": {}},
+    {"model": "x" * 10_000},
+    {"skipped": [[0, 5]]},
+    {"versions": ["x" * 10_000]},
+])  # fmt: skip
 def test_metadata_that_cannot_be_are_refused(changed, saved_profile: Path, tmp_path: Path) -> None:
     folder = copied(saved_profile, tmp_path)
     said, heads = opened(folder)

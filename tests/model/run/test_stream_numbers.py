@@ -82,18 +82,15 @@ def test_it_is_what_a_hook_on_the_librarys_model_does(family) -> None:
     assert np.abs(last - before).max() > 1e-3
 
 
-@cases(
-    "stream, words",
-    [
-        ({("decoder.9.self", 0, 0, 1.0)}, "no attention sub-layer"),
-        ({("decoder.0.self", 99, 0, 1.0)}, "Token 99 has no dimension 0"),
-        ({("decoder.0.self", 0, 9999, 1.0)}, "no dimension 9999"),
-        ({("decoder.0.self", 0, 0, 1.0), ("decoder.0.self", 0, 0, 2.0)}, "two values"),
-        ({("decoder.0.self", 0, 0, float("nan"))}, "its members must be"),
-        ({("decoder.0.self", -1, 0, 1.0)}, "its members must be"),
-        ({("decoder.0.self", 0, 0)}, "its members must be"),
-    ],
-)
+@cases("stream, words", [
+    ({("decoder.9.self", 0, 0, 1.0)}, "no attention sub-layer"),
+    ({("decoder.0.self", 99, 0, 1.0)}, "Token 99 has no dimension 0"),
+    ({("decoder.0.self", 0, 9999, 1.0)}, "no dimension 9999"),
+    ({("decoder.0.self", 0, 0, 1.0), ("decoder.0.self", 0, 0, 2.0)}, "two values"),
+    ({("decoder.0.self", 0, 0, float("nan"))}, "its members must be"),
+    ({("decoder.0.self", -1, 0, 1.0)}, "its members must be"),
+    ({("decoder.0.self", 0, 0)}, "its members must be"),
+])  # fmt: skip
 def test_a_number_that_is_not_there_is_refused_in_a_sentence(stream, words) -> None:
     model = loaded("gpt2")
     with pytest.raises(ValueError, match=words):

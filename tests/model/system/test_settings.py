@@ -13,46 +13,23 @@ ROOT = Path(__file__).resolve().parents[3]
 NONSENSE = {
     "ATTENTION_MODELS": ("gpt2,,minilm", ","),
     "ATTENTION_OTHER_MODELS": ("yes", "1", "ON"),
-    "ATTENTION_FOLDERS": ("true",),
+    "ATTENTION_FOLDERS": ("true", ),
     "ATTENTION_MODEL_MB": ("lots", "-1", "0", "1e3", "9" * 40, "٣"),
     "ATTENTION_TRACE_MB": ("0", "1.5"),
     "ATTENTION_LONGEST_TEXT": ("3", "1000001"),
     "ATTENTION_PASS_SECONDS": ("0", "soon"),
-    "ATTENTION_LINE": ("0",),
+    "ATTENTION_LINE": ("0", ),
     "ATTENTION_THREADS": ("0", "all"),
     "ATTENTION_DEVICE": ("gpu", "cuda:x", "cpu; rm"),
-    "ATTENTION_METRICS": ("yes",),
-    "ATTENTION_FRAME_ANCESTORS": (
-        *(
-            "*",
-            "https:",
-            "https://*",
-            "https://*.org",
-            "class.example.org",
-            "ftp://class.example.org",
-        ),
-        *(
-            "https://a.example; script-src *",
-            "https://a.example\nSet-Cookie: a=b",
-            "https://a.example,https://b",
-        ),
-        *(
-            "https://a.example/page",
-            "https://a.example:0",
-            "https://a.example:65536",
-            "https://a.example:*",
-        ),
-        *(
-            "https://user@a.example",
-            "https://-a.example",
-            "https://ä.example",
-            "https://[::1]",
-            "'none'",
-            "self",
-        ),
-    ),
+    "ATTENTION_METRICS": ("yes", ),
+    "ATTENTION_FRAME_ANCESTORS": (*("*", "https:", "https://*", "https://*.org",
+        "class.example.org", "ftp://class.example.org"), *("https://a.example; script-src *",
+        "https://a.example\nSet-Cookie: a=b", "https://a.example,https://b"),
+        *("https://a.example/page", "https://a.example:0", "https://a.example:65536",
+        "https://a.example:*"), *("https://user@a.example", "https://-a.example",
+        "https://ä.example", "https://[::1]", "'none'", "self")),
     "HF_ENDPOINT": ("hub.example", "file:///etc"),
-}
+}  # fmt: skip
 
 
 @cases("variable, value", [(name, value) for name, values in NONSENSE.items() for value in values])
@@ -131,17 +108,14 @@ def test_a_list_of_models_is_all_there_is_beside_the_registered_ones(
     assert not others_allowed()
 
 
-@cases(
-    "environment, fetched",
-    [
-        ({}, REAL_MODEL),
-        ({ADDRESS: "0.0.0.0"}, None),
-        ({"ATTENTION_MODELS": "gpt2"}, None),
-        ({"ATTENTION_MODELS": f"gpt2,{REAL_MODEL}"}, REAL_MODEL),
-        ({"ATTENTION_FETCH": "none"}, None),
-        ({"ATTENTION_FETCH": "gpt2", ADDRESS: "0.0.0.0"}, "gpt2"),
-    ],
-)
+@cases("environment, fetched", [
+    ({}, REAL_MODEL),
+    ({ADDRESS: "0.0.0.0"}, None),
+    ({"ATTENTION_MODELS": "gpt2"}, None),
+    ({"ATTENTION_MODELS": f"gpt2,{REAL_MODEL}"}, REAL_MODEL),
+    ({"ATTENTION_FETCH": "none"}, None),
+    ({"ATTENTION_FETCH": "gpt2", ADDRESS: "0.0.0.0"}, "gpt2"),
+])  # fmt: skip
 def test_a_real_model_is_fetched_unasked_at_ones_own_computer_only(environment, fetched) -> None:
     assert read(environment).fetch == fetched
     through_a_proxy = read(environment, asked_here=False).fetch

@@ -183,20 +183,17 @@ def test_truth_that_is_neither_true_nor_false_is_refused(whole: bytes) -> None:
     assert refused(bytes(file))
 
 
-@cases(
-    "header",
-    [
-        b"[" * 100_000 + b"]" * 100_000,
-        b'{"a":' * (DEEPEST + 1) + b"1" + b"}" * (DEEPEST + 1),
-        b'{"__metadata__": {"trace": "{}"}, "__metadata__": {"trace": "{}"}}',
-        b'{"__metadata__": {"trace": "{\\"text\\": NaN}"}}',
-        b'{"__metadata__": {"trace": "{\\"version\\": 1, \\"version\\": 1}"}}',
-        b'{"a": ' + b"9" * 100_000 + b"}",
-        b"\xff\xfe{}",
-        b"{}",
-        b"null",
-    ],
-)
+@cases("header", [
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"a":' * (DEEPEST + 1) + b"1" + b"}" * (DEEPEST + 1),
+    b'{"__metadata__": {"trace": "{}"}, "__metadata__": {"trace": "{}"}}',
+    b'{"__metadata__": {"trace": "{\\"text\\": NaN}"}}',
+    b'{"__metadata__": {"trace": "{\\"version\\": 1, \\"version\\": 1}"}}',
+    b'{"a": ' + b"9" * 100_000 + b"}",
+    b"\xff\xfe{}",
+    b"{}",
+    b"null",
+])  # fmt: skip
 def test_json_that_is_more_than_names_is_refused(header) -> None:
     assert refused(joined(header, b""))
 

@@ -203,14 +203,11 @@ def test_it_travels_as_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@cases(
-    "what",
-    [
-        {"explicit": True},
-        {"intervention": Intervention(dropout=0.3)},
-        {"intervention": Intervention(weights=frozenset({("decoder.0.self", 0, 3, 1, 0.25)}))},
-    ],
-)
+@cases("what", [
+    {"explicit": True},
+    {"intervention": Intervention(dropout=0.3)},
+    {"intervention": Intervention(weights=frozenset({("decoder.0.self", 0, 3, 1, 0.25)}))},
+])  # fmt: skip
 def test_steps_and_draws_are_those_of_the_pass(what, monkeypatch: pytest.MonkeyPatch) -> None:
     model = build("gpt")
     expected = model.trace(sentence(model), **what)

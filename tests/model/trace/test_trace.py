@@ -162,21 +162,18 @@ def test_interventions_with_equal_values_are_one_cache_key() -> None:
     assert len({one, same, Intervention(), Intervention(fill=-float("inf"))}) == 2
 
 
-@cases(
-    "intervention",
-    [
-        {"scale": 1.0},
-        {"mask": "none"},
-        {"hidden": {0}},
-        {"blocked": {(1, 0)}},
-        {"fill": -1e9},
-        {"positions": False},
-        {"ablated": {("decoder.0.self", 0)}},
-        {"dropout": 0.1},
-        {"seed": 1},
-        {"only": {"decoder.0.self"}},
-    ],
-)
+@cases("intervention", [
+    {"scale": 1.0},
+    {"mask": "none"},
+    {"hidden": {0}},
+    {"blocked": {(1, 0)}},
+    {"fill": -1e9},
+    {"positions": False},
+    {"ablated": {("decoder.0.self", 0)}},
+    {"dropout": 0.1},
+    {"seed": 1},
+    {"only": {"decoder.0.self"}},
+])  # fmt: skip
 def test_each_field_makes_another_key(intervention) -> None:
     changed = Intervention(**intervention)
     assert changed != Intervention()

@@ -107,29 +107,26 @@ def test_every_step_that_differs_is_an_erratum_and_says_both_figures() -> None:
     assert {(erratum.example, erratum.step) for erratum in errata() if erratum.step} == differing
 
 
-@cases(
-    "says, gives",
-    [
-        ("(The, Cat): 1", "(The, Cat): 0"),
-        ("1.2669", "0.8446"),
-        ("0.5762", "0.5761"),
-        ("0.9995", "0.99995"),
-        ("0.22313016014", "0.22313016015"),
-        ("0.090376136", "0.09037587"),
-        ("same original", "not x"),
-        ("-1.36", "−1.3416"),
-        ("(y2, y2): 1.9", "(y2, y2): 1.74"),
-        ("Z = A Xᵀ", "A X"),
-        ("Z = A Vᵀ", "A V"),
-        ("q(i) · v(j)", "q(i) · k(j)"),
-        ("N × d_k", "d_in × d_k"),
-        ("maks", "mask"),
-        ("forward stands inside __init__", "method"),
-        ("pdf", "discrete"),
-        ("embedding + W_Q", "embedding · W_Q"),
-        ("Linear(d_head, d_model)", "Linear(d_model, d_head)"),
-    ],
-)
+@cases("says, gives", [
+    ("(The, Cat): 1", "(The, Cat): 0"),
+    ("1.2669", "0.8446"),
+    ("0.5762", "0.5761"),
+    ("0.9995", "0.99995"),
+    ("0.22313016014", "0.22313016015"),
+    ("0.090376136", "0.09037587"),
+    ("same original", "not x"),
+    ("-1.36", "−1.3416"),
+    ("(y2, y2): 1.9", "(y2, y2): 1.74"),
+    ("Z = A Xᵀ", "A X"),
+    ("Z = A Vᵀ", "A V"),
+    ("q(i) · v(j)", "q(i) · k(j)"),
+    ("N × d_k", "d_in × d_k"),
+    ("maks", "mask"),
+    ("forward stands inside __init__", "method"),
+    ("pdf", "discrete"),
+    ("embedding + W_Q", "embedding · W_Q"),
+    ("Linear(d_head, d_model)", "Linear(d_model, d_head)"),
+])  # fmt: skip
 def test_the_errata_of_the_notes_are_listed(says, gives) -> None:
     assert any(
         says in erratum.notes_say and gives in erratum.arithmetic_gives for erratum in errata()

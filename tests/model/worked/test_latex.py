@@ -165,30 +165,27 @@ def test_most_equations_are_worked_again_and_those_about_equal_are_not_equal() -
     assert [line for line, fits in about if fits] == []
 
 
-@cases(
-    "line, sign",
-    [
-        (r"\frac{1}{3} = 0.3333", "="),
-        (r"0.4444 + 0.2222 + 0 = 0.6667", r"\approx"),
-        (r"\frac{-7.7168}{5.6569} = -1.3642", r"\approx"),
-        (r"\text{The: } 0.3 + 0.38 + 0.32 = 1", "="),
-        (r"0.4711 + 0.2645 + 0.2645 = 1", r"\approx"),
-        (r"e^{1.53} = 4.6182", "="),
-        (r"e^{1.53} = 4.64", r"\approx"),
-        (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.75]", "="),
-        (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.7501]", r"\approx"),
-        (r"[1,\ 2]\,W_Q = [1,\ 2]", "="),
-        (r"[1,\ 2]\,W_Q = [2,\ 1]", r"\approx"),
-        (r"[1,\allowbreak\ 2]\,W_Q = [1,\allowbreak\ 2]", "="),
-        (r"[1,\allowbreak\ 2]\,W_Q = [2,\allowbreak\ 1]", r"\approx"),
-        (r"q = [1,\ 2]\,W_R = [2,\ 1]", "="),
-        (r"[1,\ 2] + [1,\ 2] = 6", r"\approx"),
-        (r"e^{-\infty} + \ldots = 0", "="),
-        (r"3 \cdot 10^{-7} = 3 \times 10^{-7}", "="),
-        (r"3 \cdot 10^{-7} = 3.1 \times 10^{-7}", r"\approx"),
-        (r"50{,}257 \cdot 768 = 38{,}597{,}376", "="),
-        (r"\sin(0.9) = \sin(\pi - 0.9)", "="),
-    ],
-)
+@cases("line, sign", [
+    (r"\frac{1}{3} = 0.3333", "="),
+    (r"0.4444 + 0.2222 + 0 = 0.6667", r"\approx"),
+    (r"\frac{-7.7168}{5.6569} = -1.3642", r"\approx"),
+    (r"\text{The: } 0.3 + 0.38 + 0.32 = 1", "="),
+    (r"0.4711 + 0.2645 + 0.2645 = 1", r"\approx"),
+    (r"e^{1.53} = 4.6182", "="),
+    (r"e^{1.53} = 4.64", r"\approx"),
+    (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.75]", "="),
+    (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.7501]", r"\approx"),
+    (r"[1,\ 2]\,W_Q = [1,\ 2]", "="),
+    (r"[1,\ 2]\,W_Q = [2,\ 1]", r"\approx"),
+    (r"[1,\allowbreak\ 2]\,W_Q = [1,\allowbreak\ 2]", "="),
+    (r"[1,\allowbreak\ 2]\,W_Q = [2,\allowbreak\ 1]", r"\approx"),
+    (r"q = [1,\ 2]\,W_R = [2,\ 1]", "="),
+    (r"[1,\ 2] + [1,\ 2] = 6", r"\approx"),
+    (r"e^{-\infty} + \ldots = 0", "="),
+    (r"3 \cdot 10^{-7} = 3 \times 10^{-7}", "="),
+    (r"3 \cdot 10^{-7} = 3.1 \times 10^{-7}", r"\approx"),
+    (r"50{,}257 \cdot 768 = 38{,}597{,}376", "="),
+    (r"\sin(0.9) = \sin(\pi - 0.9)", "="),
+])  # fmt: skip
 def test_the_sign_follows_the_digits(line, sign) -> None:
     assert settled(line, {"W_Q": np.eye(2)}) == line.replace("=", sign)

@@ -147,30 +147,27 @@ ALL_STEPS = [(example, step) for example in examples() for step in example.steps
 JUDGED = [(example, step) for example, step in ALL_STEPS if step.printed is not None]
 
 
-@cases(
-    "text, result, agrees",
-    [
-        (".12", 0.1249, True),
-        (".12", 0.1251, False),
-        (".99 .01", [0.9899, 0.0101], True),
-        (".99 .01", [0.9999, 0.0001], False),
-        ("2", 2.0, True),
-        ("2", 2.0001, False),
-        ("7x", 7.389, True),
-        ("7x", 7.51, False),
-        ("-1.36", -1.3416, False),
-        ("30%", 30.0, True),
-        ("30%", 30.01, False),
-        ("2/4", 0.5, True),
-        ("2/4", 0.0, False),
-        ("False", 0, True),
-        ("False", 1, False),
-        ("1 _; _ 1", [[1, 7], [7, 1]], True),
-        ("2 _; _ 1", [[1, 7], [7, 1]], False),
-        ("1 0; 0 1", [[1, 0], [0, 1]], True),
-        ("1 0; 0 1", [[1, 0], [1, 0]], False),
-    ],
-)
+@cases("text, result, agrees", [
+    (".12", 0.1249, True),
+    (".12", 0.1251, False),
+    (".99 .01", [0.9899, 0.0101], True),
+    (".99 .01", [0.9999, 0.0001], False),
+    ("2", 2.0, True),
+    ("2", 2.0001, False),
+    ("7x", 7.389, True),
+    ("7x", 7.51, False),
+    ("-1.36", -1.3416, False),
+    ("30%", 30.0, True),
+    ("30%", 30.01, False),
+    ("2/4", 0.5, True),
+    ("2/4", 0.0, False),
+    ("False", 0, True),
+    ("False", 1, False),
+    ("1 _; _ 1", [[1, 7], [7, 1]], True),
+    ("2 _; _ 1", [[1, 7], [7, 1]], False),
+    ("1 0; 0 1", [[1, 0], [0, 1]], True),
+    ("1 0; 0 1", [[1, 0], [1, 0]], False),
+])  # fmt: skip
 def test_a_figure_agrees_when_the_result_rounds_to_it(text, result, agrees) -> None:
     differing = Printed(text, SOURCE, "").differing(np.array(result, dtype=np.float64))
     assert bool(differing.any()) is not agrees

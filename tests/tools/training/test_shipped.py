@@ -92,20 +92,17 @@ def french(module: Transformer, tokenizer: WordTokenizer, english: str) -> str:
     return tokenizer.decode(said)
 
 
-@cases(
-    "english, expected",
-    [
-        ("the black cat", "le chat noir"),
-        ("the old house", "la vieille maison"),
-        ("the black cat sleeps", "le chat noir dort"),
-        ("the tired doctor opens the red door", "le médecin fatigué ouvre la porte rouge"),
-        ("my small dog is not white", "mon petit chien n'est pas blanc"),
-        ("this beautiful woman reads a book", "cette belle femme lit un livre"),
-        ("an old man sees the young student", "un vieil homme voit le jeune étudiant"),
-        ("the fox eats the red apple", "le renard mange la pomme rouge"),
-        ("my big letter", "ma grande lettre"),
-    ],
-)
+@cases("english, expected", [
+    ("the black cat", "le chat noir"),
+    ("the old house", "la vieille maison"),
+    ("the black cat sleeps", "le chat noir dort"),
+    ("the tired doctor opens the red door", "le médecin fatigué ouvre la porte rouge"),
+    ("my small dog is not white", "mon petit chien n'est pas blanc"),
+    ("this beautiful woman reads a book", "cette belle femme lit un livre"),
+    ("an old man sees the young student", "un vieil homme voit le jeune étudiant"),
+    ("the fox eats the red apple", "le renard mange la pomme rouge"),
+    ("my big letter", "ma grande lettre"),
+])  # fmt: skip
 def test_the_translator_says_the_sentences_of_the_pages(english, expected) -> None:
     module, tokenizer, _ = load_asset(ASSETS / "translate-en-fr")
     assert isinstance(tokenizer, WordTokenizer)

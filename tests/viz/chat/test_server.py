@@ -172,15 +172,12 @@ def test_what_stands_out_are_the_findings_of_the_scan(
     assert all(one["check"] < 1e-3 for one in remarks)
 
 
-@cases(
-    "given, change",
-    [
-        ({"scale": 1}, Intervention(scale=1.0)),
-        ({"mask": "none"}, Intervention(mask="none")),
-        ({"positions": False}, Intervention(positions=False)),
-        ({"without_head": f"{PLACE}.{HEAD}"}, Intervention(ablated={(PLACE, HEAD)})),
-    ],
-)
+@cases("given, change", [
+    ({"scale": 1}, Intervention(scale=1.0)),
+    ({"mask": "none"}, Intervention(mask="none")),
+    ({"positions": False}, Intervention(positions=False)),
+    ({"without_head": f"{PLACE}.{HEAD}"}, Intervention(ablated={(PLACE, HEAD)})),
+])  # fmt: skip
 def test_a_changed_run_parts_from_the_models_own_where_the_change_begins(
     given, change, answers: Answers, model: Model, trace: Trace
 ) -> None:
@@ -273,16 +270,12 @@ HOSTILE: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("tiny", "first_difference", {"text": TEXT, "scale": 1e-300}, "scale is 1e-300; it must be 0"),
     ("no name", "first_difference", {"text": TEXT, "without_head": "7"}, "without_head: String"),
     ("digits", "first_difference", {"text": TEXT, "without_head": "a.³"}, "without_head: String"),
-    (
-        "not left out",
-        "first_difference",
-        {"text": TEXT, "without_head": f"{PLACE}.8"},
-        "heads 0 to 7",
-    ),
+    ("not left out", "first_difference", {"text": TEXT, "without_head": f"{PLACE}.8"},
+        "heads 0 to 7"),
     ("no such", "first_difference", {"text": TEXT, "without_head": "<b>.1"}, "no attention"),
     ("no state", "anywidget_state", {"state_id": "0" * 32}, "Widget state is unavailable."),
     ("no tool", "delete_everything", {}, "Unknown tool: delete_everything"),
-)
+)  # fmt: skip
 
 
 def test_what_cannot_be_answered_is_refused_in_a_sentence(answers: Answers) -> None:

@@ -143,16 +143,13 @@ def test_a_link_out_of_range_is_clamped_once_and_stays(browser: Browser) -> None
         assert browser.sent == (Selection(2, "weights", 5, 5), 0)
 
 
-@pytest.mark.parametrize(
-    "nonsense",
-    [
-        {"selection": "all"},
-        {"selection": {"head": "x", "revision": 0}},
-        {"selection": {"head": 99, "stage": 7, "query": -3, "key": None, "revision": 0}},
-        {"selection": {"revision": "0"}},
-        {"other": 1},
-    ],
-)
+@pytest.mark.parametrize("nonsense", [
+    {"selection": "all"},
+    {"selection": {"head": "x", "revision": 0}},
+    {"selection": {"head": 99, "stage": 7, "query": -3, "key": None, "revision": 0}},
+    {"selection": {"revision": "0"}},
+    {"other": 1},
+])  # fmt: skip
 def test_a_report_that_makes_no_sense_breaks_nothing(
     browser: Browser, nonsense: dict[str, object]
 ) -> None:

@@ -118,18 +118,15 @@ def test_a_longer_label_has_more_room_and_an_escaped_letter_counts_once() -> Non
     assert margins(*["<"] * 7) == margins(*["a"] * 7)
 
 
-@cases(
-    "label, letters",
-    [
-        ("né", 2),
-        ("ne\u0301", 2),
-        ("‹E7›", 4),
-        ("сад", 3),
-        ("猫", 1.65),
-        ("こねこ", 3 * 1.65),
-        ("🐈", 2.1),
-    ],
-)
+@cases("label, letters", [
+    ("né", 2),
+    ("ne\u0301", 2),
+    ("‹E7›", 4),
+    ("сад", 3),
+    ("猫", 1.65),
+    ("こねこ", 3 * 1.65),
+    ("🐈", 2.1),
+])  # fmt: skip
 def test_a_letter_of_another_face_has_more_room_and_an_accent_none(label, letters) -> None:
     plain, other = margins(*["a"] * 7, "tomcat"), margins(*["a"] * 7, "tomcat" + label)
     assert other["l"] - plain["l"] == pytest.approx(letters * LETTER)

@@ -15,28 +15,25 @@ from viz.notation.markdown import bold_token, plain
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)  # lone surrogates too
 
 
-@cases(
-    "text, label",
-    [
-        (" cat", "·cat"),
-        ("cat", "cat"),
-        ("", "∅"),
-        (" ", "␣"),
-        ("  ", "␣␣"),
-        ("a b", "a␣b"),
-        ("\n", "⏎"),
-        ("\t", "⇥"),
-        ("\x00", "␀"),
-        ("\x7f", "␡"),
-        ("\u202eabc", "‹U+202E›abc"),
-        ("a\u200bb", "a‹U+200B›b"),
-        ("\xa0", "‹U+00A0›"),
-        ("\ud800", "‹U+D800›"),
-        ("\u0301", "◌\u0301"),
-        ("Привет", "Привет"),
-        ("<|endoftext|>", "<|endoftext|>"),
-    ],
-)
+@cases("text, label", [
+    (" cat", "·cat"),
+    ("cat", "cat"),
+    ("", "∅"),
+    (" ", "␣"),
+    ("  ", "␣␣"),
+    ("a b", "a␣b"),
+    ("\n", "⏎"),
+    ("\t", "⇥"),
+    ("\x00", "␀"),
+    ("\x7f", "␡"),
+    ("\u202eabc", "‹U+202E›abc"),
+    ("a\u200bb", "a‹U+200B›b"),
+    ("\xa0", "‹U+00A0›"),
+    ("\ud800", "‹U+D800›"),
+    ("\u0301", "◌\u0301"),
+    ("Привет", "Привет"),
+    ("<|endoftext|>", "<|endoftext|>"),
+])  # fmt: skip
 def test_each_kind_of_text_has_its_visible_label(text, label) -> None:
     assert token_label(text) == label
 

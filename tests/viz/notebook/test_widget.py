@@ -72,19 +72,16 @@ def test_around_the_heads_value_is_the_models_own_vector() -> None:
     np.testing.assert_array_equal(widget.value, record.output[4])
 
 
-@cases(
-    "trait, value, said",
-    [
-        ("head", 8, "decoder.1.self has head 0 to 7, not 8."),
-        ("head", -1, "decoder.1.self has head 0 to 7, not -1."),
-        ("head", True, "a whole number"),
-        ("head", 1.5, "a whole number"),
-        ("query", 6, "decoder.1.self has query 0 to 5, not 6."),
-        ("key", "x", "a whole number"),
-        ("place", "decoder.9.self", "There is no attention sub-layer 'decoder.9.self'"),
-        ("stage", "capped", "decoder.1.self has no stage 'capped'; it has query, key, value"),
-    ],
-)
+@cases("trait, value, said", [
+    ("head", 8, "decoder.1.self has head 0 to 7, not 8."),
+    ("head", -1, "decoder.1.self has head 0 to 7, not -1."),
+    ("head", True, "a whole number"),
+    ("head", 1.5, "a whole number"),
+    ("query", 6, "decoder.1.self has query 0 to 5, not 6."),
+    ("key", "x", "a whole number"),
+    ("place", "decoder.9.self", "There is no attention sub-layer 'decoder.9.self'"),
+    ("stage", "capped", "decoder.1.self has no stage 'capped'; it has query, key, value"),
+])  # fmt: skip
 def test_a_choice_that_the_run_does_not_have_is_refused_and_the_old_one_stays(
     trait, value, said, trace: Trace
 ) -> None:

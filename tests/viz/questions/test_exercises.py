@@ -212,14 +212,11 @@ def test_a_sheet_names_no_address_where_pupils_cannot_open_one() -> None:
     assert b"Open it" not in sheets_page(few, replace(ABOUT, link=None))
 
 
-@cases(
-    "kinds, pupils, sentence_of_refusal",
-    [
-        ((), 3, "Choose at least one kind"),
-        (KINDS, 0, "1 to 40 pupils, not 0"),
-        (KINDS, 41, "1 to 40 pupils, not 41"),
-    ],
-)
+@cases("kinds, pupils, sentence_of_refusal", [
+    ((), 3, "Choose at least one kind"),
+    (KINDS, 0, "1 to 40 pupils, not 0"),
+    (KINDS, 41, "1 to 40 pupils, not 41"),
+])  # fmt: skip
 def test_a_class_out_of_bounds_is_refused(kinds, pupils, sentence_of_refusal) -> None:
     with pytest.raises(ValueError, match=sentence_of_refusal):
         sheets_of(source("house-gpt"), kinds, 1, pupils)

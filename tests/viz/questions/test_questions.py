@@ -152,14 +152,11 @@ def test_the_state_from_which_on_a_token_comes_first_is_where_all_later_ones_agr
     assert f"“{token_label(expected.text)}”" in question.prompt
 
 
-@cases(
-    "text, model, place",
-    [
-        ("the cat saw the cat and the cat saw the dog", "minilm", "encoder.0.self"),
-        ("the cat sees the cat", "translate-en-fr", "decoder.0.self"),
-        ("Tom Hill saw a red ball", "house-gpt", "decoder.0.self"),
-    ],
-)
+@cases("text, model, place", [
+    ("the cat saw the cat and the cat saw the dog", "minilm", "encoder.0.self"),
+    ("the cat sees the cat", "translate-en-fr", "decoder.0.self"),
+    ("Tom Hill saw a red ball", "house-gpt", "decoder.0.self"),
+])  # fmt: skip
 def test_no_head_is_said_to_copy_in_another_kind_of_model_or_where_no_word_comes_back(
     text, model, place
 ) -> None:

@@ -187,18 +187,15 @@ def test_a_number_behind_the_mask_is_named() -> None:
     assert np.isnan(wrong.computed)
 
 
-@cases(
-    "other, sentence",
-    [
-        ({"weights": "0" * 64}, "other weights"),
-        ({"head": 400}, "has 8 heads"),
-        ({"place": "decoder.9.self"}, "decoder.9.self"),
-        ({"stage": "everything"}, "cannot be compared"),
-        ({"link": {"model": "no-such-model", "text": TEXT}}, "no such model"),
-        ({"link": {"model": "house-gpt", "text": "Anna saw"}}, "other rows and columns"),
-        ({"link": {"model": "house-gpt", "text": TEXT, "scale": "wide"}}, "link cannot be read"),
-    ],
-)
+@cases("other, sentence", [
+    ({"weights": "0" * 64}, "other weights"),
+    ({"head": 400}, "has 8 heads"),
+    ({"place": "decoder.9.self"}, "decoder.9.self"),
+    ({"stage": "everything"}, "cannot be compared"),
+    ({"link": {"model": "no-such-model", "text": TEXT}}, "no such model"),
+    ({"link": {"model": "house-gpt", "text": "Anna saw"}}, "other rows and columns"),
+    ({"link": {"model": "house-gpt", "text": TEXT, "scale": "wide"}}, "link cannot be read"),
+])  # fmt: skip
 def test_a_run_that_cannot_be_made_again_is_refused(other, sentence) -> None:
     said = {**said_of(), **other}
     with pytest.raises(ValueError, match=sentence):

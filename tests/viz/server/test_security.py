@@ -169,28 +169,25 @@ def test_who_comes_through_a_proxy_on_this_machine_opens_none_of_its_folders(
     assert (urlencode({"model": folder}) in asyncio.run(visit())) == opens
 
 
-@cases(
-    "peer, headers, local",
-    [
-        ("127.0.0.1", {"host": "localhost:8501"}, True),
-        ("::1", {"host": "[::1]:8501"}, True),
-        ("127.0.0.1", {}, True),
-        ("192.168.1.5", {"host": "localhost"}, False),
-        ("127.0.0.1", {"host": "class.example"}, False),
-        ("127.0.0.1", {"host": "localhost.class.example"}, False),
-        ("127.0.0.1", {"host": "127.0.0.1.class.example"}, False),
-        ("127.0.0.1", {"host": "[::1"}, False),
-        ("127.0.0.1", {"host": "localhost", "X-Forwarded-For": ""}, False),
-        ("127.0.0.1", {"host": "localhost", "x-real-ip": "127.0.0.1"}, False),
-        ("127.0.0.1", {"host": "localhost", "X-Client-IP": "192.0.2.1"}, False),
-        ("127.0.0.1", {"host": "localhost", "Fly-Client-IP": "192.0.2.1"}, False),
-        ("127.0.0.1", {"host": "localhost", "Tailscale-User-Login": "ann"}, False),
-        ("127.0.0.1", {"host": "localhost", "CDN-Loop": "cloudflare"}, False),
-        ("127.0.0.1", {"host": "localhost", "X-Prometheus-Scrape-Timeout-Seconds": "10"}, True),
-        ("a socket", {"host": "localhost"}, False),
-        (None, {"host": "localhost"}, False),
-    ],
-)
+@cases("peer, headers, local", [
+    ("127.0.0.1", {"host": "localhost:8501"}, True),
+    ("::1", {"host": "[::1]:8501"}, True),
+    ("127.0.0.1", {}, True),
+    ("192.168.1.5", {"host": "localhost"}, False),
+    ("127.0.0.1", {"host": "class.example"}, False),
+    ("127.0.0.1", {"host": "localhost.class.example"}, False),
+    ("127.0.0.1", {"host": "127.0.0.1.class.example"}, False),
+    ("127.0.0.1", {"host": "[::1"}, False),
+    ("127.0.0.1", {"host": "localhost", "X-Forwarded-For": ""}, False),
+    ("127.0.0.1", {"host": "localhost", "x-real-ip": "127.0.0.1"}, False),
+    ("127.0.0.1", {"host": "localhost", "X-Client-IP": "192.0.2.1"}, False),
+    ("127.0.0.1", {"host": "localhost", "Fly-Client-IP": "192.0.2.1"}, False),
+    ("127.0.0.1", {"host": "localhost", "Tailscale-User-Login": "ann"}, False),
+    ("127.0.0.1", {"host": "localhost", "CDN-Loop": "cloudflare"}, False),
+    ("127.0.0.1", {"host": "localhost", "X-Prometheus-Scrape-Timeout-Seconds": "10"}, True),
+    ("a socket", {"host": "localhost"}, False),
+    (None, {"host": "localhost"}, False),
+])  # fmt: skip
 def test_only_a_local_peer_by_a_local_name_without_a_proxy_is_local(peer, headers, local) -> None:
     assert is_local(peer, headers.items()) == local
 
@@ -206,15 +203,12 @@ def test_only_the_messages_that_the_app_uses_reach_streamlit(kind) -> None:
     assert is_used(came(message)) == (kind in MESSAGES)
 
 
-@cases(
-    "operation, used",
-    [
-        ("deferred_file", True),
-        ("dataframe_chunk", False),
-        ("install_skills", False),
-        ("dismiss_skills_nudge", False),
-    ],
-)
+@cases("operation, used", [
+    ("deferred_file", True),
+    ("dataframe_chunk", False),
+    ("install_skills", False),
+    ("dismiss_skills_nudge", False),
+])  # fmt: skip
 def test_of_streamlits_operations_only_files_made_on_request_are_used(operation, used) -> None:
     message = BackMsg()
     getattr(message.backend_operation_request, operation).SetInParent()
@@ -234,18 +228,15 @@ def came(message: BackMsg) -> dict[str, object]:
     return {"type": "websocket.receive", "bytes": message.SerializeToString()}
 
 
-@cases(
-    "event, arguments, found",
-    [
-        ("socket.connect", (None, ("192.0.2.1", 443)), True),
-        ("socket.connect", (None, ("::1", 443, 0, 0)), False),
-        ("socket.connect", (None, "/run/some.socket"), False),
-        ("socket.getaddrinfo", ("hub.example", 443, 0, 0, 0), True),
-        ("socket.getaddrinfo", (b"localhost", 0, 0, 0, 0), False),
-        ("socket.sendto", (None, ("8.8.8.8", 53)), True),
-        ("subprocess.Popen", ("pip", [], None, None), True),
-    ],
-)
+@cases("event, arguments, found", [
+    ("socket.connect", (None, ("192.0.2.1", 443)), True),
+    ("socket.connect", (None, ("::1", 443, 0, 0)), False),
+    ("socket.connect", (None, "/run/some.socket"), False),
+    ("socket.getaddrinfo", ("hub.example", 443, 0, 0, 0), True),
+    ("socket.getaddrinfo", (b"localhost", 0, 0, 0, 0), False),
+    ("socket.sendto", (None, ("8.8.8.8", 53)), True),
+    ("subprocess.Popen", ("pip", [], None, None), True),
+])  # fmt: skip
 def test_the_guard_sees_every_way_out(event, arguments, found) -> None:
     assert (reach(event, arguments) is not None) == found
 

@@ -9,17 +9,11 @@ from viz.shell.head_picker import message
 from viz.state.look import traced
 
 
-@cases(
-    "model, text, titles",
-    [
-        ("house-gpt", "the cat sat", ["Decoder self-attention"]),
-        (
-            "translate-en-fr",
-            "the black cat sleeps",
-            ["Encoder self-attention", "Decoder self-attention", "Cross-attention"],
-        ),
-    ],
-)
+@cases("model, text, titles", [
+    ("house-gpt", "the cat sat", ["Decoder self-attention"]),
+    ("translate-en-fr", "the black cat sleeps", ["Encoder self-attention", "Decoder self-attention",
+        "Cross-attention"]),
+])  # fmt: skip
 def test_every_head_stands_in_its_family(model, text, titles) -> None:
     request = Request(model, text)
     said = message(request, ("decoder.1.self", 2), has_maps=True)

@@ -20,30 +20,24 @@ def test_a_token_is_the_query_whose_row_is_shown() -> None:
     assert view_at(VIEW, {"token": 4}, GPT, "decoder") == replace(VIEW, query=4)
 
 
-@cases(
-    "place, opened",
-    [
-        ("decoder.0.cross", {"place": "decoder.0.cross", "key": 2}),
-        ("encoder.0.self", {"place": "encoder.0.self", "query": 2}),
-        ("decoder.0.self", {"place": "encoder.0.self", "query": 2}),
-    ],
-)
+@cases("place, opened", [
+    ("decoder.0.cross", {"place": "decoder.0.cross", "key": 2}),
+    ("encoder.0.self", {"place": "encoder.0.self", "query": 2}),
+    ("decoder.0.self", {"place": "encoder.0.self", "query": 2}),
+])  # fmt: skip
 def test_a_token_of_what_a_translator_reads_is_found_where_it_stands(place, opened) -> None:
     view = replace(VIEW, place=place)
     changed = view_at(view, {"token": 2}, TRANSLATOR, "encoder-decoder")
     assert changed == replace(view, **opened)  # type: ignore[arg-type]
 
 
-@cases(
-    "said",
-    [
-        {"place": "decoder.9.self", "head": 0},
-        {"place": "decoder.0.self", "head": "3"},
-        {"place": "decoder.0.self", "head": -1},
-        {"token": -1},
-        {"token": "2"},
-        {},
-    ],
-)
+@cases("said", [
+    {"place": "decoder.9.self", "head": 0},
+    {"place": "decoder.0.self", "head": "3"},
+    {"place": "decoder.0.self", "head": -1},
+    {"token": -1},
+    {"token": "2"},
+    {},
+])  # fmt: skip
 def test_what_a_browser_makes_up_changes_nothing(said) -> None:
     assert view_at(VIEW, said, GPT, "decoder") == VIEW

@@ -75,17 +75,14 @@ def test_the_heads_of_the_next_layer_lean_on_those_of_layer_0(title) -> None:
     assert (left[counted] < found[counted] - 0.2).all()
 
 
-@cases(
-    "title, also",
-    [
-        ("Circuit: a name copied in layer 1", [0, 1, 2, 3, 4, 5, 6, 7]),
-        ("Circuit: three heads copy a family name", [1, 2, 3]),
-        ("Circuit: a thing by its colour", [1, 2, 3]),
-        ("Circuit: four heads for one job", [0, 1, 2, 3]),
-        ("Circuit: the noun before its adjective", [0, 1, 2, 3]),
-        ("Circuit: two heads that see the word before", [2, 5]),
-    ],
-)
+@cases("title, also", [
+    ("Circuit: a name copied in layer 1", [0, 1, 2, 3, 4, 5, 6, 7]),
+    ("Circuit: three heads copy a family name", [1, 2, 3]),
+    ("Circuit: a thing by its colour", [1, 2, 3]),
+    ("Circuit: four heads for one job", [0, 1, 2, 3]),
+    ("Circuit: the noun before its adjective", [0, 1, 2, 3]),
+    ("Circuit: two heads that see the word before", [2, 5]),
+])  # fmt: skip
 def test_the_other_heads_attend_to_the_same_key(title, also) -> None:
     view, run = CIRCUITS[title].view, traced(CIRCUITS[title])
     for head in also:

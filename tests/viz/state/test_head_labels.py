@@ -123,17 +123,10 @@ def test_a_first_column_is_no_line_below_the_diagonal() -> None:
     assert roles == ["first token: 1.00"]
 
 
-@cases(
-    "model, text, heads",
-    [
-        (
-            "stories",
-            "cat dog mat hat cup cat dog mat hat cup cat",
-            {"L1H0", "L1H1", "L1H2", "L1H3"},
-        ),
-        ("induction", "q f m b t x k q f m b t x k q f", {"L1H0", "L1H1", "L1H2", "L1H3"}),
-    ],
-)
+@cases("model, text, heads", [
+    ("stories", "cat dog mat hat cup cat dog mat hat cup cat", {"L1H0", "L1H1", "L1H2", "L1H3"}),
+    ("induction", "q f m b t x k q f m b t x k q f", {"L1H0", "L1H1", "L1H2", "L1H3"}),
+])  # fmt: skip
 def test_the_shipped_models_heads_that_copy_are_called_so(model, text, heads) -> None:
     trace = loaded(model).trace(text)
     known = scores(trace, families(trace)[0])

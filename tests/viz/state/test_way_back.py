@@ -59,14 +59,11 @@ def test_the_marks_of_sessions_that_ended_are_forgotten(back: WayBack) -> None:
     assert came(back, "mine", PLAIN)
 
 
-@cases(
-    "said, query",
-    [
-        (FOLLOWED, ""),
-        (f"head=2&{CARRIED}", "head=2"),
-        (f"text=a+b&{FOLLOWED}&head=2", "text=a+b&head=2"),
-    ],
-)
+@cases("said, query", [
+    (FOLLOWED, ""),
+    (f"head=2&{CARRIED}", "head=2"),
+    (f"text=a+b&{FOLLOWED}&head=2", "text=a+b&head=2"),
+])  # fmt: skip
 def test_a_link_of_the_app_is_an_ordinary_request_for_its_address(said, query) -> None:
     assert of_a_link(replace(BACK, query_string=said)) == replace(PLAIN, query_string=query)
     assert of_a_link(replace(BACK, query_string=query)).is_history_navigation

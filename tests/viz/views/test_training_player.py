@@ -109,14 +109,11 @@ def test_the_lines_of_a_chart_can_be_told_apart() -> None:
             assert len(set(looks)) == len(looks)
 
 
-@cases(
-    "place, expected",
-    [
-        ("decoder.1.self", "L1H2"),
-        ("decoder.0.cross", "cross L0H2"),
-        ("encoder.1.self", "encoder L1H2"),
-    ],
-)
+@cases("place, expected", [
+    ("decoder.1.self", "L1H2"),
+    ("decoder.0.cross", "cross L0H2"),
+    ("encoder.1.self", "encoder L1H2"),
+])  # fmt: skip
 def test_every_head_has_a_name_of_its_own(place, expected) -> None:
     assert head_label((place, 2)) == expected
 

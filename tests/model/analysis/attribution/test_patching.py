@@ -48,10 +48,9 @@ def hold_at_both_ends(model: Model) -> None:
         np.testing.assert_array_equal(together.numpy(), alone.numpy())
 
 
-def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(subtests: pytest.Subtests) -> None:
-    for name in of_shape("decoder", "encoder-decoder", among=TINY):
-        with subtests.test(name=name):
-            hold_at_both_ends(loaded(name))
+@cases("name", of_shape("decoder", "encoder-decoder", among=TINY))
+def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(name) -> None:
+    hold_at_both_ends(loaded(name))
 
 
 WRITING = [name for name in hub_models.FAMILIES if "bert" not in name and name != "mpnet"]

@@ -179,15 +179,12 @@ def test_a_row_that_may_look_at_nothing_is_measured_from_zero() -> None:
     np.testing.assert_array_equal(parts.above_mean, parts.values)
 
 
-@cases(
-    "cell, sentence_",
-    [
-        (("decoder.7.self", 0, 0, 0), "no attention sub-layer"),
-        (("decoder.0.self", 3, 0, 0), "heads 0 to 2, not 3"),
-        (("decoder.0.self", 0, 99, 0), "queries 0 to 7, not 99"),
-        (("decoder.0.self", 0, 0, -9), "keys 0 to 7, not -9"),
-    ],
-)
+@cases("cell, sentence_", [
+    (("decoder.7.self", 0, 0, 0), "no attention sub-layer"),
+    (("decoder.0.self", 3, 0, 0), "heads 0 to 2, not 3"),
+    (("decoder.0.self", 0, 99, 0), "queries 0 to 7, not 99"),
+    (("decoder.0.self", 0, 0, -9), "keys 0 to 7, not -9"),
+])  # fmt: skip
 def test_what_is_not_there_is_refused(cell, sentence_) -> None:
     model = loaded("gpt")
     with pytest.raises(ValueError, match=sentence_):

@@ -250,18 +250,12 @@ def test_lengths_below_one_are_refused(sizes) -> None:
         Lengths(*sizes)
 
 
-@cases(
-    "name, scaled, weights",
-    [
-        (
-            "all-stages",
-            "scores / √dₖ, capped, biases added, masked",
-            "softmax of each row, with its sink",
-        ),
-        ("distance-buckets", "scores, not divided, biases added", "softmax of each row"),
-        ("stories", "scores / √dₖ, masked", "softmax of each row"),
-    ],
-)
+@cases("name, scaled, weights", [
+    ("all-stages", "scores / √dₖ, capped, biases added, masked",
+        "softmax of each row, with its sink"),
+    ("distance-buckets", "scores, not divided, biases added", "softmax of each row"),
+    ("stories", "scores / √dₖ, masked", "softmax of each row"),
+])  # fmt: skip
 def test_the_stages_of_a_model_are_told_and_no_others(name, scaled, weights) -> None:
     told = [step.formula for step in operations(loaded(name).config, Lengths(1, 7))]
     assert scaled in told

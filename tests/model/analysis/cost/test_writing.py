@@ -52,10 +52,9 @@ def check(model: Model, text: str) -> None:
         assert found.numbers == key_value_cache(config, lengths_of(shorter))
 
 
-def test_what_is_kept_is_what_each_longer_pass_computes_again(subtests: pytest.Subtests) -> None:
-    for name in of_shape("decoder", "encoder-decoder"):
-        with subtests.test(name=name):
-            check(loaded(name), sentence(loaded(name)))
+@cases("name", of_shape("decoder", "encoder-decoder"))
+def test_what_is_kept_is_what_each_longer_pass_computes_again(name) -> None:
+    check(loaded(name), sentence(loaded(name)))
 
 
 def test_grouped_keys_are_kept_once() -> None:

@@ -53,24 +53,23 @@ def step_by_step(model: Model, text: str, choice: Choice) -> tuple[int, ...]:
     return written(choose, steps=STEPS, end=model.tokenizer.end)
 
 
-def test_the_text_is_that_of_whole_passes(subtests: pytest.Subtests) -> None:
-    for name in [*of_shape("decoder", "encoder-decoder"), "llama", "mistral", "bart"]:
-        with subtests.test(name=name):
-            model, text = opened(name)
-            target = "" if model.config.shape == "encoder-decoder" else None
-            for choice in (GREEDY, DRAWN):
-                ids = step_by_step(model, text, choice)
-                states = live_writing(model, model.tokens(text), choice, steps=STEPS)
-                for known, found in enumerate(states, 1):
-                    assert found.ids == ids[: len(found.ids)]
-                    if found.done == found.total:
-                        break
-                    trace = model.trace(text, target, continued=ids[: known - 1])
-                    prediction = trace.require_prediction().after(-1)
-                    own = log_probabilities(prediction[None])[0, ids[known - 1]]
-                    assert found.steps[-1].log_probability == pytest.approx(own, abs=1e-4)
-                    assert found.steps[-1].read == len(trace.tokens_of("decoder"))
-                assert found.ids == ids
+@cases("name", [*of_shape("decoder", "encoder-decoder"), "llama", "mistral", "bart"])
+def test_the_text_is_that_of_whole_passes(name) -> None:
+    model, text = opened(name)
+    target = "" if model.config.shape == "encoder-decoder" else None
+    for choice in (GREEDY, DRAWN):
+        ids = step_by_step(model, text, choice)
+        states = live_writing(model, model.tokens(text), choice, steps=STEPS)
+        for known, found in enumerate(states, 1):
+            assert found.ids == ids[: len(found.ids)]
+            if found.done == found.total:
+                break
+            trace = model.trace(text, target, continued=ids[: known - 1])
+            prediction = trace.require_prediction().after(-1)
+            own = log_probabilities(prediction[None])[0, ids[known - 1]]
+            assert found.steps[-1].log_probability == pytest.approx(own, abs=1e-4)
+            assert found.steps[-1].read == len(trace.tokens_of("decoder"))
+        assert found.ids == ids
 
 
 def test_a_compared_step_runs_the_whole_text_and_gives_the_same_logits() -> None:

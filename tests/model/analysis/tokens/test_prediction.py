@@ -37,21 +37,18 @@ def logits(seed: int, size: int = VOCABULARY) -> np.ndarray:
     return np.random.default_rng(seed).normal(0, 3, (1, size)).astype(np.float32)
 
 
-@cases(
-    "sampling",
-    [
-        Sampling(),
-        Sampling(0.3),
-        Sampling(2.5),
-        Sampling(1, 7),
-        Sampling(1, 1),
-        Sampling(1, 500),
-        Sampling(1, None, 0.5),
-        Sampling(1, None, 0.01),
-        Sampling(0.7, 40, 0.9),
-        Sampling(1.8, 5, 0.35),
-    ],
-)
+@cases("sampling", [
+    Sampling(),
+    Sampling(0.3),
+    Sampling(2.5),
+    Sampling(1, 7),
+    Sampling(1, 1),
+    Sampling(1, 500),
+    Sampling(1, None, 0.5),
+    Sampling(1, None, 0.01),
+    Sampling(0.7, 40, 0.9),
+    Sampling(1.8, 5, 0.35),
+])  # fmt: skip
 def test_what_is_drawn_from_is_what_hugging_face_draws_from(sampling) -> None:
     for seed in range(40):
         row = logits(seed)
@@ -131,17 +128,14 @@ def test_divergence_agrees_with_pytorch_and_is_zero_without_an_intervention() ->
     assert divergence(far, far[::-1]) == pytest.approx(2000)
 
 
-@cases(
-    "choices",
-    [
-        {"temperature": 0},
-        {"temperature": -1},
-        {"top_k": 0},
-        {"top_p": 0},
-        {"top_p": 1.5},
-        {"temperature": math.nan},
-    ],
-)
+@cases("choices", [
+    {"temperature": 0},
+    {"temperature": -1},
+    {"top_k": 0},
+    {"top_p": 0},
+    {"top_p": 1.5},
+    {"temperature": math.nan},
+])  # fmt: skip
 def test_what_leaves_nothing_to_draw_from_is_refused(choices) -> None:
     with pytest.raises(ValueError, match="must"):
         Sampling(**choices)
