@@ -10,33 +10,6 @@ from tests.model.tiny import loaded, of_shape, run, sentence
 NEAR = 2e-5
 
 
-@pytest.mark.models(of_shape("decoder"))
-@cases("mask_value", [-1e9, -1e20])
-def test_a_large_negative_mask_value_is_as_good_as_minus_infinity(mask_value, model: Model) -> None:
-    filled, plain = run(model, Intervention(fill=mask_value)), run(model)
-    for ours, theirs in zip(filled.attention, plain.attention, strict=True):
-        np.testing.assert_allclose(ours.output, theirs.output, atol=NEAR)
-        np.testing.assert_allclose(ours.masked(0)[0, 1:], mask_value)
-        assert (ours.weights(0)[0, 1:] == 0).all()
-
-
-@pytest.mark.models(of_shape("decoder"))
-def test_a_mask_value_of_zero_hides_nothing(model: Model) -> None:
-    for attention in run(model, Intervention(fill=0.0)).attention:
-        for head in range(attention.heads):
-            future = np.triu(np.ones_like(attention.weights(head)), 1) > 0
-            assert (attention.masked(head)[future] == 0).all()
-            assert (attention.weights(head)[future] > 0).all()
-
-
-@pytest.mark.models(of_shape("encoder-decoder"))
-def test_hidden_source_words_are_hidden_wherever_the_source_is_read(model: Model) -> None:
-    trace = run(model, Intervention(hidden=frozenset({2})))
-    for attention in trace.attention:
-        weights = np.stack([attention.weights(head) for head in range(attention.heads)])
-        assert (weights[..., 2] == 0).all() is np.bool_(attention.kind != "causal")
-
-
 @cases("explicit", [False, True])
 def test_a_text_hidden_wholly_gives_zeros_and_never_nan(explicit, model: Model) -> None:
     every = frozenset(range(len(model.tokens(sentence(model)))))

@@ -18,18 +18,12 @@ def wide(array: np.ndarray) -> torch.Tensor:
     return torch.tensor(array, dtype=torch.float64)
 
 
-def test_a_layer_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
+def test_both_norms_of_a_recorded_input_are_pytorchs(trace: Trace) -> None:
     for norm in trace.norms:
-        expected = F.layer_norm(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
-        ours = NORMS["layer"].normalized(norm.input, norm.epsilon)
-        np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
-
-
-def test_an_rms_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
-    for norm in trace.norms:
-        expected = F.rms_norm(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
-        ours = NORMS["rms"].normalized(norm.input, norm.epsilon)
-        np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
+        for kind, law in (("layer", F.layer_norm), ("rms", F.rms_norm)):
+            expected = law(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
+            ours = NORMS[kind].normalized(norm.input, norm.epsilon)
+            np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
 
 
 @cases("width", [4, 512])
