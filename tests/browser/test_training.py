@@ -175,9 +175,7 @@ def test_a_record_of_ones_own_stands_beside_a_shipped_run_under_one_slider(
 
 
 @pytest.mark.walk
-def test_the_idea_and_the_tiny_numbers_are_drawn(
-    open_page: Callable[..., Page],
-) -> None:
+def test_the_idea_and_the_tiny_numbers_are_drawn(open_page: Callable[..., Page]) -> None:
     page = open_page("/training")
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()

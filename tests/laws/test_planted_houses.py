@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.laws.house import (
-    circles,
-    climbing_imports,
-    lumber_rooms,
-    repeated_types,
-    wrong_imports,
-)
+from tests.laws.house import circles, climbing_imports, lumber_rooms, repeated_types, wrong_imports
 from tests.laws.sizes import LONGEST_FILE, LONGEST_FUNCTION, long_files, long_functions
 
 

@@ -16,8 +16,7 @@ PACKED = Wheel(
     "tiny-weights==0.1",
     {
         "model.gguf": WheelFile(
-            "tiny_weights/model.safetensors",
-            hashlib.sha256(FILES["model.safetensors"]).hexdigest(),
+            "tiny_weights/model.safetensors", hashlib.sha256(FILES["model.safetensors"]).hexdigest()
         )
     },
 )

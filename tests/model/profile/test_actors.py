@@ -126,10 +126,7 @@ def test_an_actor_that_is_killed_loses_no_window_and_none_counts_twice(
 
 
 def test_a_machine_that_comes_helps_and_one_that_goes_loses_nothing(
-    cluster: str,
-    run: Callable[..., Profile],
-    whole: Profile,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: str, run: Callable[..., Profile], whole: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = str(new_folder("ray"))
     machines: list[Machine] = []

@@ -18,12 +18,7 @@ import pytest
 import streamlit as st
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
-from streamlit.runtime import (
-    Runtime,
-    app_session,
-    media_file_manager,
-    memory_media_file_storage,
-)
+from streamlit.runtime import Runtime, app_session, media_file_manager, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession, _populate_config_msg
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.fragment import MemoryFragmentStorage
@@ -402,10 +397,7 @@ def test_the_end_of_a_run_is_heard_at_once_and_after_its_last_delta(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streamlit_patches, "TOGETHER", 3600)
-    start, end = (
-        ScriptRunnerEvent.SCRIPT_STARTED,
-        ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS,
-    )
+    start, end = (ScriptRunnerEvent.SCRIPT_STARTED, ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS)
 
     async def listen() -> Listening:
         session = Listening(asyncio.get_running_loop())
