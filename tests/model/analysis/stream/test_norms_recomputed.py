@@ -31,6 +31,8 @@ def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(width) -> None:
     rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
     biased = NORMS["layer"].normalized(rows, 0.0)
     wide_rows = rows.astype(np.float64)
+    own = normalization.normalized(wide_rows, epsilon=0.0)
+    np.testing.assert_allclose(own, biased, rtol=1e-9)
     unbiased = normalization.normalized(wide_rows, epsilon=0.0, unbiased=True)
     np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
     np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
