@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.system import border
+from tests.cases import cases
 from tests.pages.reading import visit
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,12 +22,11 @@ FILES = re.findall(r"^\d\. `(.+?)`", STEPS, re.MULTILINE)
 CALLS, CONCEPTS, READ = 12, 20, 5
 
 
-def test_each_word_of_the_code_is_defined_where_the_guide_says(subtests: pytest.Subtests) -> None:
-    for word in WORDS:
-        with subtests.test(word=word):
-            name, file = word
-            module = import_module(file.replace("/", "."))
-            assert getattr(module, name).__module__ == module.__name__
+@cases("word", WORDS)
+def test_each_word_of_the_code_is_defined_where_the_guide_says(word) -> None:
+    name, file = word
+    module = import_module(file.replace("/", "."))
+    assert getattr(module, name).__module__ == module.__name__
 
 
 def test_the_words_are_few() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from model import Intervention
+from tests.cases import cases
 from tests.pages.reading import named, said, visit
 from viz.explorer import Selection
 from viz.explorer.component import explorer
@@ -20,26 +21,25 @@ CLAIMS = [
 ]
 
 
-def test_a_page_that_shows_the_unchanged_model_says_so(subtests: pytest.Subtests) -> None:
-    for page in [
+@cases(
+    "page",
+    [
         *("all_heads", "tokens", "positions"),
         *("layer_norm", "feed_forward", "prediction", "shapes_and_cost"),
-    ]:
-        with subtests.test(page=page):
-            assert "unchanged** model, without" not in said(visit(page))
-            app = visit(page, positions="0")
-            assert UNCHANGED in said(app)
-            app.button(key="take-change-back").click().run()
-            assert app.session_state["view"].intervention == Intervention()
-            assert UNCHANGED not in said(app)
+    ],
+)
+def test_a_page_that_shows_the_unchanged_model_says_so(page) -> None:
+    assert "unchanged** model, without" not in said(visit(page))
+    app = visit(page, positions="0")
+    assert UNCHANGED in said(app)
+    app.button(key="take-change-back").click().run()
+    assert app.session_state["view"].intervention == Intervention()
+    assert UNCHANGED not in said(app)
 
 
-def test_a_page_that_shows_the_intervention_does_not_say_that_it_shows_none(
-    subtests: pytest.Subtests,
-) -> None:
-    for page in ["home"]:
-        with subtests.test(page=page):
-            assert "unchanged** model, without" not in said(visit(page, positions="0"))
+@cases("page", ["home"])
+def test_a_page_that_shows_the_intervention_does_not_say_that_it_shows_none(page) -> None:
+    assert "unchanged** model, without" not in said(visit(page, positions="0"))
 
 
 @pytest.mark.parametrize("example", CLAIMS, ids=lambda example: example.title)

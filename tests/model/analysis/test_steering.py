@@ -15,6 +15,7 @@ from model.analysis.stream.steering import continuation, direction, steered
 from model.many import trace_all
 from model.nn.steering import Steering
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import loaded
 from viz.state.intervention_words import change_in_words
@@ -23,46 +24,39 @@ TOWARD, AWAY = "the cat saw the mat", "the tiger kills a dog"
 LAYERS = {"gpt2": "transformer.h", "llama": "model.layers"}
 
 
-def test_a_multiple_is_added_to_what_one_block_reads(subtests: pytest.Subtests) -> None:
-    for family in LAYERS:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            folder = hub_models.saved(family)
-            stock = (
-                transformers.AutoModelForCausalLM.from_pretrained(folder)
-                .eval()
-                .requires_grad_(False)
+@cases("family", LAYERS)
+def test_a_multiple_is_added_to_what_one_block_reads(family) -> None:
+    model = hub_models.loaded(family)
+    folder = hub_models.saved(family)
+    stock = transformers.AutoModelForCausalLM.from_pretrained(folder).eval().requires_grad_(False)
+    trace = hub_models.traced(model)
+    block = stock.get_submodule(LAYERS[family])[1]
+    read: list[torch.Tensor] = []
+    handle = block.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    for text in (TOWARD, AWAY):
+        stock(model.ids(model.tokens(text)))
+    handle.remove()
+    expected = (read[0][0, -1] - read[1][0, -1]).detach()
+    toward = direction(model.trace(TOWARD), model.trace(AWAY), "decoder.1.self")
+    assert toward == pytest.approx(expected.numpy(), abs=1e-5)
+    found = steered(model, trace, toward, "decoder.1.self", (-2.0, 0.0, 3.0))
+    ids = model.ids(trace.tokens)
+    for multiple, logits, loss in zip(found.multiples, found.logits, found.loss, strict=True):
+        handle = block.register_forward_pre_hook(
+            lambda _, given, m=multiple: (given[0] + m * expected, *given[1:])
+        )
+        theirs = stock(ids, labels=ids)
+        handle.remove()
+        assert logits == pytest.approx(theirs.logits[0, -1].detach().numpy(), abs=1e-4)
+        assert loss == pytest.approx(float(theirs.loss), abs=1e-4)
+        change = Steering(toward, "decoder.1.self", multiple)
+        for explicit in (False, True):
+            own = model.trace(
+                [token.id for token in trace.tokens], intervention=change, explicit=explicit
             )
-            trace = hub_models.traced(model)
-            block = stock.get_submodule(LAYERS[family])[1]
-            read: list[torch.Tensor] = []
-            handle = block.register_forward_pre_hook(lambda _, given: read.append(given[0]))
-            for text in (TOWARD, AWAY):
-                stock(model.ids(model.tokens(text)))
-            handle.remove()
-            expected = (read[0][0, -1] - read[1][0, -1]).detach()
-            toward = direction(model.trace(TOWARD), model.trace(AWAY), "decoder.1.self")
-            assert toward == pytest.approx(expected.numpy(), abs=1e-5)
-            found = steered(model, trace, toward, "decoder.1.self", (-2.0, 0.0, 3.0))
-            ids = model.ids(trace.tokens)
-            for multiple, logits, loss in zip(
-                found.multiples, found.logits, found.loss, strict=True
-            ):
-                handle = block.register_forward_pre_hook(
-                    lambda _, given, m=multiple: (given[0] + m * expected, *given[1:])
-                )
-                theirs = stock(ids, labels=ids)
-                handle.remove()
-                assert logits == pytest.approx(theirs.logits[0, -1].detach().numpy(), abs=1e-4)
-                assert loss == pytest.approx(float(theirs.loss), abs=1e-4)
-                change = Steering(toward, "decoder.1.self", multiple)
-                for explicit in (False, True):
-                    own = model.trace(
-                        [token.id for token in trace.tokens], intervention=change, explicit=explicit
-                    )
-                    expected_logits = theirs.logits[0].detach().numpy()
-                    np.testing.assert_allclose(own.logits, expected_logits, atol=1e-4)
-                    assert own.check() < 1e-4
+            expected_logits = theirs.logits[0].detach().numpy()
+            np.testing.assert_allclose(own.logits, expected_logits, atol=1e-4)
+            assert own.check() < 1e-4
 
 
 def house() -> tuple[Trace, np.ndarray]:

@@ -21,6 +21,7 @@ from model.hub.tokenizer import (
     wrapped,
 )
 from model.system import processes
+from tests.cases import cases
 from tests.model.hub_models import saved, smollm2s_tokenizer
 
 TEXTS = (
@@ -46,37 +47,31 @@ HARMFUL = {
 }
 
 
-def test_a_sentence_is_wrapped_as_the_library_wraps_it(subtests: pytest.Subtests) -> None:
-    for text in TEXTS:
-        with subtests.test(text=text):
-            smollm = smollm2s_tokenizer()
-            library = AutoTokenizer.from_pretrained(
-                cache_folder("smollm2-135m-instruct"), trust_remote_code=False
-            )
-            message = [{"role": "user", "content": text}]
-            expected = library.apply_chat_template(
-                message, tokenize=False, add_generation_prompt=True
-            )
-            assert smollm.wrapped(text) == expected
-            ids = library(expected, add_special_tokens=False)["input_ids"]
-            assert [token.id for token in smollm.tokens(expected)] == ids
-            marked = [
-                token.text for token in smollm.marked(smollm.tokens(expected)) if token.special
-            ]
-            assert marked[:2] == ["<|im_start|>", "<|im_end|>"]
-            for template in TEMPLATES:
-                (rendered,), _ = render_jinja_template(
-                    [message], chat_template=template, add_generation_prompt=True
-                )
-                assert wrapped(template, text) == rendered
+@cases("text", TEXTS)
+def test_a_sentence_is_wrapped_as_the_library_wraps_it(text) -> None:
+    smollm = smollm2s_tokenizer()
+    library = AutoTokenizer.from_pretrained(
+        cache_folder("smollm2-135m-instruct"), trust_remote_code=False
+    )
+    message = [{"role": "user", "content": text}]
+    expected = library.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+    assert smollm.wrapped(text) == expected
+    ids = library(expected, add_special_tokens=False)["input_ids"]
+    assert [token.id for token in smollm.tokens(expected)] == ids
+    marked = [token.text for token in smollm.marked(smollm.tokens(expected)) if token.special]
+    assert marked[:2] == ["<|im_start|>", "<|im_end|>"]
+    for template in TEMPLATES:
+        (rendered,), _ = render_jinja_template(
+            [message], chat_template=template, add_generation_prompt=True
+        )
+        assert wrapped(template, text) == rendered
 
 
-def test_a_harmful_template_is_ended_with_a_sentence(subtests: pytest.Subtests) -> None:
-    for template in HARMFUL:
-        with subtests.test(template=template):
-            with pytest.raises(ValueError, match=HARMFUL[template]) as refused:
-                wrapped(template, "hello")
-            assert str(refused.value).endswith(".")
+@cases("template", HARMFUL)
+def test_a_harmful_template_is_ended_with_a_sentence(template) -> None:
+    with pytest.raises(ValueError, match=HARMFUL[template]) as refused:
+        wrapped(template, "hello")
+    assert str(refused.value).endswith(".")
 
 
 def test_a_process_that_stands_still_is_not_waited_for(
@@ -127,7 +122,7 @@ CHATS = (
     "{{ bos_token }}{% for m in messages %}the {{ m.content }} saw {% endfor %}",
     "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}",
     "{% for m in messages %}{{ m.content }}{% endfor %}",
-)
+)  # fmt: skip
 
 
 def test_a_chat_has_the_librarys_ids_whatever_the_tokenizer_adds_to_other_texts(

@@ -16,6 +16,7 @@ from model.system import deadline
 from model.system.deadline import PassTooLongError
 from model.system.fair_queue import SHORTER, FairQueue, QueueFullError, Ticket, first_to_go
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.tiny import quiet
 
 REQUEST = Request("stories", "The cat sat on the mat")
@@ -203,19 +204,18 @@ def test_what_makes_room_is_of_the_visitor_who_has_the_most() -> None:
     assert first_to_go({1: None, 2: None, 3: "one"}) == 1
 
 
-def test_who_leaves_the_queue_does_not_hold_it_up(subtests: pytest.Subtests) -> None:
-    for how in ["told the place", "asked whether it is wanted"]:
-        with subtests.test(how=how):
-            queue = FairQueue(1)
+@cases("how", ["told the place", "asked whether it is wanted"])
+def test_who_leaves_the_queue_does_not_hold_it_up(how) -> None:
+    queue = FairQueue(1)
 
-            def leave(*_: object) -> None:
-                raise Gone
+    def leave(*_: object) -> None:
+        raise Gone
 
-            ways = (leave, quiet) if how == "told the place" else (quiet, leave)
-            with queue.place(quiet), pytest.raises(Gone), queue.place(*ways):
-                pytest.fail("the place was taken")
-            with queue.place(quiet):
-                assert queue.waiting == 0
+    ways = (leave, quiet) if how == "told the place" else (quiet, leave)
+    with queue.place(quiet), pytest.raises(Gone), queue.place(*ways):
+        pytest.fail("the place was taken")
+    with queue.place(quiet):
+        assert queue.waiting == 0
 
 
 def test_a_long_turn_lets_much_shorter_ones_by_and_no_others() -> None:
@@ -358,38 +358,37 @@ def test_what_is_timed_is_not_the_time_of_those_who_are_let_by(
         assert deadline.own_time() - began == 3.0
 
 
+@cases("request_", [REQUEST, TRANSLATION])
 def test_a_pass_ends_between_any_two_sub_layers_and_leaves_nothing(
-    subtests: pytest.Subtests,
+    request_, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second request has a greedy loop before its pass; it ends in there too."""
-    for request_ in [REQUEST, TRANSLATION]:
-        with subtests.test(request_=request_), pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
-            left = iter(())
+    monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
+    left = iter(())
 
-            def wanted() -> None:
-                if next(left, None) == 0:
-                    raise Gone
+    def wanted() -> None:
+        if next(left, None) == 0:
+            raise Gone
 
-            engine = Engine(wanted=wanted)
-            engine.model(request_.model, quiet)
-            ended = 0
-            for looks in itertools.count():
-                left = countdown(looks)
-                try:
-                    trace = engine.trace(request_, quiet)
-                except Gone:
-                    ended += 1
-                    assert engine.holdings.traces == 0
-                    assert engine.holdings.waiting == 0
-                else:
-                    break
-            model = engine.model(request_.model, quiet)
-            sub_layers = len(model.attention_names)
-            assert ended == looks >= 2 * sub_layers
-            assert trace.check() < 1e-4
-            assert len(trace.attention) == sub_layers
-            assert engine.holdings.traces == 1
+    engine = Engine(wanted=wanted)
+    engine.model(request_.model, quiet)
+    ended = 0
+    for looks in itertools.count():
+        left = countdown(looks)
+        try:
+            trace = engine.trace(request_, quiet)
+        except Gone:
+            ended += 1
+            assert engine.holdings.traces == 0
+            assert engine.holdings.waiting == 0
+        else:
+            break
+    model = engine.model(request_.model, quiet)
+    sub_layers = len(model.attention_names)
+    assert ended == looks >= 2 * sub_layers
+    assert trace.check() < 1e-4
+    assert len(trace.attention) == sub_layers
+    assert engine.holdings.traces == 1
 
 
 def countdown(start: int) -> Iterator[int]:

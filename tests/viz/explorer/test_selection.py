@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 import streamlit as st
 
+from tests.cases import cases
 from tests.viz.explorer.records import HERO, labels, record
 from viz.explorer import Selection, component
 from viz.explorer.message import layer_choices
@@ -148,16 +149,13 @@ def test_a_link_out_of_range_is_clamped_once_and_stays(browser: Browser) -> None
         assert browser.sent == (Selection(2, "weights", 5, 5), 0)
 
 
-@pytest.mark.parametrize(
-    "nonsense",
-    [
-        {"selection": "all"},
-        {"selection": {"head": "x", "revision": 0}},
-        {"selection": {"head": 99, "stage": 7, "query": -3, "key": None, "revision": 0}},
-        {"selection": {"revision": "0"}},
-        {"other": 1},
-    ],
-)
+@pytest.mark.parametrize("nonsense", [
+    {"selection": "all"},
+    {"selection": {"head": "x", "revision": 0}},
+    {"selection": {"head": 99, "stage": 7, "query": -3, "key": None, "revision": 0}},
+    {"selection": {"revision": "0"}},
+    {"other": 1},
+])  # fmt: skip
 def test_a_report_that_makes_no_sense_breaks_nothing(
     browser: Browser, nonsense: dict[str, object]
 ) -> None:
@@ -175,10 +173,9 @@ CLAMPED: list[tuple[Selection, Selection]] = [
 ]
 
 
-def test_a_selection_out_of_range_becomes_the_nearest_one(subtests: pytest.Subtests) -> None:
-    for asked, given in CLAMPED:
-        with subtests.test(asked=asked, given=given):
-            assert asked.clamped(heads=3, queries=5, keys=7) == given
+@cases("asked, given", CLAMPED)
+def test_a_selection_out_of_range_becomes_the_nearest_one(asked, given) -> None:
+    assert asked.clamped(heads=3, queries=5, keys=7) == given
 
 
 def test_a_layer_is_opened_only_if_it_is_one_of_those_offered(

@@ -5,8 +5,8 @@ import tomllib
 from pathlib import Path
 
 import plotly.graph_objects as go
-import pytest
 
+from tests.cases import cases
 from viz.figures.chart import on_white
 from viz.notation.theme import (
     PAGE,
@@ -99,18 +99,13 @@ def test_plotly_takes_every_colour_scale_and_its_zero_shows_the_page() -> None:
             assert scale[0] == [0.0, PAPER]
 
 
-def test_a_page_draws_the_strong_ends_and_the_steps_of_the_weights_in_its_own_theme(
-    subtests: pytest.Subtests,
-) -> None:
-    for theme in ["light", "dark"]:
-        with subtests.test(theme=theme):
-            written = tomllib.loads(CONFIG.read_text())["theme"][theme]
-            assert written["chartCategoricalColors"] == chart_colours(theme)
-            assert written["chartSequentialColors"] == weight_steps(theme)
-            assert weight_steps(theme)[-1] == getattr(QUANTITIES["weight"], theme)[-1][1]
-            assert all(
-                contrast(end, written["backgroundColor"]) > 4.5 for end in chart_colours(theme)
-            )
+@cases("theme", ["light", "dark"])
+def test_a_page_draws_the_strong_ends_and_the_steps_of_the_weights_in_its_own_theme(theme) -> None:
+    written = tomllib.loads(CONFIG.read_text())["theme"][theme]
+    assert written["chartCategoricalColors"] == chart_colours(theme)
+    assert written["chartSequentialColors"] == weight_steps(theme)
+    assert weight_steps(theme)[-1] == getattr(QUANTITIES["weight"], theme)[-1][1]
+    assert all(contrast(end, written["backgroundColor"]) > 4.5 for end in chart_colours(theme))
 
 
 def test_a_file_has_no_colour_left_for_the_page_to_fill() -> None:

@@ -3,30 +3,26 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from model.nn.intervention import Intervention
 from model.serving.engine import Request
+from tests.cases import cases
 from viz.explorer.heads import in_view
 from viz.shell.head_picker import message
 from viz.state.look import traced
 
 
-def test_every_head_stands_in_its_family(subtests: pytest.Subtests) -> None:
-    for model, text, titles in [
-        ("house-gpt", "the cat sat", ["Decoder self-attention"]),
-        (
-            "translate-en-fr",
-            "the black cat sleeps",
-            ["Encoder self-attention", "Decoder self-attention", "Cross-attention"],
-        ),
-    ]:
-        with subtests.test(model=model):
-            request = Request(model, text)
-            said = message(request, ("decoder.1.self", 2), ())
-            assert [family["title"] for family in said["families"]] == titles
-            layers = {layer["name"] for family in said["families"] for layer in family["layers"]}
-            assert layers == {attention.name for attention in traced(request).attention}
+@cases("model, text, titles", [
+    ("house-gpt", "the cat sat", ["Decoder self-attention"]),
+    ("translate-en-fr", "the black cat sleeps", ["Encoder self-attention", "Decoder self-attention",
+        "Cross-attention"]),
+])  # fmt: skip
+def test_every_head_stands_in_its_family(model, text, titles) -> None:
+    request = Request(model, text)
+    said = message(request, ("decoder.1.self", 2), ())
+    assert [family["title"] for family in said["families"]] == titles
+    layers = {layer["name"] for family in said["families"] for layer in family["layers"]}
+    assert layers == {attention.name for attention in traced(request).attention}
 
 
 def test_a_short_text_has_its_weights_cell_by_cell_and_its_mask() -> None:
