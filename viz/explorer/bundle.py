@@ -23,8 +23,10 @@ _FONTS = re.compile(
 _IMPORT = 'import{mount}from"../../notebook/js/main.js";'
 # The app's own address is found as js/libraries.js finds it.
 _LOADER = """\
-const own = [...document.querySelectorAll("script[src*='static/js/']")].map(({ src }) => src.split("static/js/")[0]);
-const base = own.find((one) => new URL(one).origin === location.origin) ?? new URL("./", document.baseURI).href;
+const scripts = [...document.querySelectorAll("script[src*='static/js/']")];
+const known = scripts.map(({ src }) => src.split("static/js/")[0]);
+const own = known.find((one) => new URL(one).origin === location.origin);
+const base = own ?? new URL("./", document.baseURI).href;
 const { default: mount } = await import(new URL("%s", base).href);
 export default mount;
 """

@@ -1,4 +1,4 @@
-"""Streamlit sends a component's script with each of its messages: our own server hands it out once instead."""
+"""Our own server hands out the scripts that Streamlit would send with each message of a component."""
 
 import asyncio
 import re
