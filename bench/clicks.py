@@ -35,21 +35,19 @@ QUIET = (
 
 @dataclass(frozen=True)
 class Case:
-    """A text to click on: the model that reads it, and how the pages say its layers and masks."""
+    """A text to click on: the model that reads it, and how the pages say its layers."""
 
     tokens: int
     model: str
     text: str
     stack: str
     layers: int
-    masks: tuple[str, str]
-    page: str = "attention"
 
     @property
     def path(self) -> str:
         place = f"{self.stack}.0.self"
         parameters = {"text": self.text, "model": self.model, "place": place, "head": 0}
-        return f"/{self.page}?{urlencode(parameters)}"
+        return f"/?{urlencode(parameters)}"
 
 
 CASES = (
@@ -59,7 +57,6 @@ CASES = (
         gpt2_size.text_of(32).strip(),
         "decoder",
         4,
-        ("the model's own", "none: future visible"),
     ),
     Case(
         256,
@@ -67,7 +64,6 @@ CASES = (
         gpt2_size.text_of(254).strip(),  # [CLS] and [SEP] make it 256
         "encoder",
         6,
-        ("the model's own", "causal: no future"),
     ),
 )
 LONG = Case(
@@ -76,7 +72,6 @@ LONG = Case(
     gpt2_size.text_of(1024).strip(),
     "decoder",
     gpt2_size.LAYERS,
-    ("the model's own", "none: future visible"),
 )
 
 
@@ -133,19 +128,14 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         return f"explorerRoot().dataset.{name} === '{value}'"
 
     def layer(number: int) -> Act:
-        title = f"explorerRoot().querySelector('.title').textContent.includes('L{number}H')"
+        name = f"explorerRoot().dataset.layer === '{case.stack}.{number}.self'"
         row = page.get_by_role("rowheader", name=f"L{number}", exact=True)
-        return Act(lambda: row.click(delay=PRESS), f"{title} && {PAINTED}")
+        return Act(lambda: row.click(delay=PRESS), f"{name} && {PAINTED}")
 
-    def radio(name: str, compared: bool) -> Act:
-        button = page.get_by_test_id("stRadio").get_by_text(name, exact=True)
-        wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
-        return Act(lambda: button.click(delay=PRESS), f"{wanted} && {PAINTED}")
-
-    def scaling(compared: bool) -> Act:
-        toggle = page.get_by_test_id("stCheckbox").get_by_text("Divide scores by")
-        wanted = f"explorerRoot().classList.contains('compared') === {str(compared).lower()}"
-        return Act(lambda: toggle.click(delay=PRESS), f"{wanted} && {PAINTED}")
+    def both_ways(name: str) -> list[Act]:
+        toggle = page.get_by_test_id("stCheckbox").get_by_text(name)
+        ends = [f"{data('changed', state)} && {PAINTED}" for state in ("true", "false")]
+        return [Act(lambda: toggle.click(delay=PRESS), wanted) for wanted in ends]
 
     masked = (
         ("masked",) if case.stack == "decoder" else ()
@@ -157,8 +147,8 @@ def _switches(opened: Tab, case: Case) -> dict[str, Sequence[Act]]:
         "stage": [inside(f"stage-{name}", data("stage", name)) for name in stages],
         "token": [inside(f"column-{n}", data("query", n)) for n in tokens],
         "layer": [layer(n) for n in (*range(1, case.layers), 0)],
-        "mask": [radio(case.masks[1], True), radio(case.masks[0], False)],
-        "scaling": [scaling(True), scaling(False)],
+        "mask": both_ways("Hide the future"),
+        "scaling": both_ways("Divide scores by"),
     }
 
 

@@ -86,7 +86,6 @@ def _heads(opened: Tab, times: int) -> list[float]:
         head = HEADS[at % len(HEADS)]
         button = opened.page.get_by_test_id(f"head-{head}")
         wanted = f"explorerRoot().dataset.head === '{head}' && {PAINTED}"
-        wanted += f" && explorerRoot().querySelector('.title').textContent.includes('H{head}')"
         click = partial(button.click, delay=PRESS)
         passed.append(opened.milliseconds(click, wanted))
         opened.rest()

@@ -84,7 +84,7 @@ def _ours(browser: Browser, server: Server, tokens: int) -> dict[str, object]:
 
 def _open_layer(opened: Tab, layer: int) -> None:
     opened.page.get_by_role("rowheader", name=f"L{layer}", exact=True).click()
-    opened.wait_for(f"explorerRoot().querySelector('.title').textContent.includes('L{layer}H')")
+    opened.wait_for(f"explorerRoot().dataset.layer === 'decoder.{layer}.self'")
     opened.explorer()
 
 

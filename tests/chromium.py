@@ -9,14 +9,9 @@ from playwright.sync_api import Browser, Page
 MILLISECONDS_TO_APPEAR = 240_000  # a machine shared with others may be slow; the laws are the same
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 
 
 def path() -> str | None:

@@ -11,6 +11,7 @@ import pytest
 from bench import readme, research
 from bench.cells import Measured
 from bench.quantiles import median, p90
+from tests.cases import cases
 
 FILES = sorted(readme.FOLDER.glob("*.json"))
 MACHINE = {
@@ -23,20 +24,10 @@ MACHINE = {
 }
 RECORDED = {
     "machine": MACHINE,
-    "rows": [
-        {
-            "tokens": 1024,
-            "library": "ours",
-            "way": "attention",
-            "plain_seconds": 2.0,
-            "seconds": 2.1,
-            "time_ratio": 1.05,
-            "process_mb": 1000.0,
-            "memory_ratio": 1.1,
-            "above_model_mb": 200.0,
-        }
-    ],
-}
+    "rows": [{"tokens": 1024, "library": "ours", "way": "attention", "plain_seconds": 2.0,
+        "seconds": 2.1, "time_ratio": 1.05, "process_mb": 1000.0, "memory_ratio": 1.1,
+        "above_model_mb": 200.0}],
+}  # fmt: skip
 
 
 def test_the_page_of_tables_and_the_readme_quote_the_files() -> None:
@@ -53,14 +44,13 @@ def test_the_guides_count_with_the_files(
     assert written(measured) in guide.read_text(encoding="utf-8")
 
 
-def test_every_file_names_a_quiet_machine_by_its_kind(subtests: pytest.Subtests) -> None:
-    for file in FILES:
-        with subtests.test(file=file):
-            from bench.machine import COUNTED, QUIET
+@cases("file", FILES)
+def test_every_file_names_a_quiet_machine_by_its_kind(file) -> None:
+    from bench.machine import COUNTED, QUIET
 
-            machine = json.loads(file.read_text(encoding="utf-8"))["machine"]
-            assert all(machine[field] for field in MACHINE)
-            assert machine["load_before"] <= QUIET or file.stem in COUNTED
+    machine = json.loads(file.read_text(encoding="utf-8"))["machine"]
+    assert all(machine[field] for field in MACHINE)
+    assert machine["load_before"] <= QUIET or file.stem in COUNTED
 
 
 def test_other_tools_counts_the_lines_of_both_sides_of_the_research_guide() -> None:

@@ -15,6 +15,7 @@ from model.loading.registry import Entry, load_model
 from model.nn.intervention import MASKS, Intervention, Mask
 from model.nn.patches import Patch
 from model.worked import Example
+from tests.cases import cases
 from tests.pages.laboratory import opened, widget
 from viz.state import navigation
 from viz.state.intervention_words import parts
@@ -112,21 +113,16 @@ def test_the_interventions_tried_here_are_of_every_field() -> None:
     assert tried == {field.name for field in fields(Intervention)}
 
 
-def test_an_intervention_is_carried_by_a_link_and_listed_in_words(
-    subtests: pytest.Subtests,
-) -> None:
-    for intervention in INTERVENTIONS:
-        with subtests.test(intervention=intervention):
-            assert from_link(to_link(View(intervention=intervention))) == (
-                View(intervention=intervention),
-                (),
-            )
-            assert not math.isnan(intervention.fill)
-            listed = parts(intervention)
-            assert listed
-            assert any(
-                replace(part.without, seed=0) != replace(intervention, seed=0) for part in listed
-            )
+@cases("intervention", INTERVENTIONS)
+def test_an_intervention_is_carried_by_a_link_and_listed_in_words(intervention) -> None:
+    assert from_link(to_link(View(intervention=intervention))) == (
+        View(intervention=intervention),
+        (),
+    )
+    assert not math.isnan(intervention.fill)
+    listed = parts(intervention)
+    assert listed
+    assert any(replace(part.without, seed=0) != replace(intervention, seed=0) for part in listed)
 
 
 DOTTED = re.compile(r"`([a-z_]\w*)\.([A-Za-z_]\w*)(?:\(.*\))?`")  # module.name, module.name(…)

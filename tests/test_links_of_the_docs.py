@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from model.worked import errata, examples
+from tests.cases import cases
 from tools.catalogue import FILE, goals, written
 from viz.state.link import from_link
 from viz.state.navigation import read_address
@@ -58,22 +59,21 @@ def views(page: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_link_leads_to_a_page_and_says_what_it_can_open(subtests: pytest.Subtests) -> None:
-    for link in LINKS:
-        with subtests.test(link=link):
-            opened, parameters = read_address(link)
-            page = Path(opened.file).stem
-            if page == "worked_examples":
-                assert parameters.keys() <= {EXAMPLE, STEP, "show"}
-                assert parameters.get("show", ERRATA) in ("Step by step", "Code that fails", ERRATA)
-                if EXAMPLE in parameters:
-                    assert 1 <= int(parameters.get(STEP, 1)) <= len(STEPS[parameters[EXAMPLE]])
-            elif page == "library":
-                assert "term" not in parameters or term(parameters["term"])
-            else:
-                view, problems = from_link(parameters)
-                assert not problems
-                assert not view.show or view.show in views(page)
+@cases("link", LINKS)
+def test_a_link_leads_to_a_page_and_says_what_it_can_open(link) -> None:
+    opened, parameters = read_address(link)
+    page = Path(opened.file).stem
+    if page == "worked_examples":
+        assert parameters.keys() <= {EXAMPLE, STEP, "show"}
+        assert parameters.get("show", ERRATA) in ("Step by step", "Code that fails", ERRATA)
+        if EXAMPLE in parameters:
+            assert 1 <= int(parameters.get(STEP, 1)) <= len(STEPS[parameters[EXAMPLE]])
+    elif page == "library":
+        assert "term" not in parameters or term(parameters["term"])
+    else:
+        view, problems = from_link(parameters)
+        assert not problems
+        assert not view.show or view.show in views(page)
 
 
 def test_every_item_has_a_place_or_a_reason_and_a_way_to_try_it_unless_there_is_nothing_yet() -> (

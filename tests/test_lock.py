@@ -106,15 +106,12 @@ def test_another_installed_version_is_found() -> None:
     assert otherwise_installed([other, missing, elsewhere]) == ["numpy", "no-such-package"]
 
 
-@pytest.mark.parametrize(
-    ("goal", "lock"),
-    [
-        (".venv/.installed-run", "requirements.lock"),
-        (".venv/.installed-dev", "requirements-dev.lock"),
-        (".venv-lock/.installed", "requirements-uv.lock"),
-        (".venv-npm/.installed", "requirements-npm.lock"),
-    ],
-)
+@pytest.mark.parametrize(("goal", "lock"), [
+    (".venv/.installed-run", "requirements.lock"),
+    (".venv/.installed-dev", "requirements-dev.lock"),
+    (".venv-lock/.installed", "requirements-uv.lock"),
+    (".venv-npm/.installed", "requirements-npm.lock"),
+])  # fmt: skip
 def test_make_installs_by_hash(goal: str, lock: str) -> None:
     command = ["make", "--dry-run", "--always-make", goal]
     said = subprocess.run(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.loading.registry import models
+from tests.cases import cases
 from tools import llms
 from tools.tables_of_docs import pages
 from viz.state.navigation import PAGES
@@ -16,10 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_page_is_listed_with_its_line(subtests: pytest.Subtests) -> None:
-    for page in PAGES:
-        with subtests.test(page=page.file):
-            assert f"| {page.title} | {page.line} |" in README
+@cases("page", PAGES)
+def test_every_page_is_listed_with_its_line(page) -> None:
+    assert f"| {page.title} | {page.line} |" in README
 
 
 @pytest.mark.parametrize("name", sorted(models))

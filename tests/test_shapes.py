@@ -32,17 +32,14 @@ def test_numbers_of_another_kind_are_refused() -> None:
         dot_products(np.zeros((3, 4), dtype=int), np.zeros((3, 4)))
 
 
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        ("mask", torch.ones(3, 3)),
-        ("mask", torch.ones(2, 3, dtype=torch.bool)),
-        ("bias", torch.ones(3, 3, dtype=torch.long)),
-        ("bias", torch.ones(2, 3, 4)),
-        ("sinks", torch.ones(3)),
-        ("sinks", torch.ones(2, 1)),
-    ],
-)
+@pytest.mark.parametrize(("name", "given"), [
+    ("mask", torch.ones(3, 3)),
+    ("mask", torch.ones(2, 3, dtype=torch.bool)),
+    ("bias", torch.ones(3, 3, dtype=torch.long)),
+    ("bias", torch.ones(2, 3, 4)),
+    ("sinks", torch.ones(3)),
+    ("sinks", torch.ones(2, 1)),
+])  # fmt: skip
 def test_attend_refuses_masks_biases_and_sinks_of_another_kind_or_shape(
     name: str, given: torch.Tensor
 ) -> None:

@@ -13,10 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from model.analysis.attribution.head_maps import Rotation, Side, head_map, read_by
 from model.nn.activations import GATED
+from model.nn.layers import ACTIVATIONS
 from model.nn.norms import NORMS, NormKind
 from model.nn.positions import RotaryPairs, pair_angles
 from model.system.words import Words
@@ -27,8 +29,6 @@ from model.trace.records import Attention, FeedForwardRecord, NormRecord
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from model.run.model import Model
 
 say = Words("analysis.difference_causes")
@@ -68,21 +68,12 @@ class RunPair:
     second: AnyArray
     room: NDArray[np.floating]
     attention: tuple[Attention, Attention] | None = None
-    head: int | None = None
     norms: tuple[NormRecord, NormRecord] | None = None
     feeds: tuple[FeedForwardRecord, FeedForwardRecord] | None = None
     before: tuple[Array, Array] | None = None
     expected: Wide | None = None
     shared: BoolArray | None = None
     reads_equal: bool = False
-
-    @property
-    def of_head(self) -> tuple[AnyArray, AnyArray, NDArray[np.floating]]:
-        """Both matrices, and their room."""
-        if self.first.ndim == 2 or self.head is None:
-            return self.first, self.second, self.room
-        whole = np.broadcast_to(self.room, self.first.shape)
-        return self.first[self.head], self.second[self.head], whole[self.head]
 
     @cached_property
     def largest(self) -> tuple[float, float]:
@@ -149,27 +140,24 @@ def _precision(pair: RunPair) -> str | None:
 def _computes_in(trace: Trace, name: str) -> bool:
     """Whether what all attention reads has no more digits than a half precision. Values are neither turned
     by positions nor summed in single precision afterwards."""
-    whole = [
-        one for one in trace.attention if not (isinstance(one, PartialAttention) and one.absent)
+    values = [
+        one.vectors[2]
+        for one in trace.attention
+        if not (isinstance(one, PartialAttention) and one.absent)
     ]
-    return bool(whole) and all(_kept_in(one.vectors[2], name) for one in whole)
-
-
-def _kept_in(numbers: AnyArray, name: str) -> bool:
-    """Whether numbers, not all of them whole, are those of a half precision."""
-    is_told = numbers.size >= _LEAST and not np.array_equal(numbers, np.rint(numbers))
-    return is_told and np.array_equal(_rounded(numbers, name), numbers)
+    return bool(values) and all(
+        each.size >= _LEAST
+        and not np.array_equal(each, np.rint(each))  # whole numbers tell no precision
+        and np.array_equal(_rounded(each, name), each)
+        for each in values
+    )
 
 
 def _rounded(numbers: AnyArray, name: str) -> Array:
     """Numbers in a half precision, to the nearest, and of two the even one."""
-    single = np.ascontiguousarray(numbers, np.float32)
-    if name == "bfloat16":
-        bits = single.view(np.uint32)
-        kept = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-        return kept.astype(np.uint32).view(np.float32)
-    with np.errstate(over="ignore"):
-        return single.astype(np.float16).astype(np.float32)
+    single = torch.tensor(numbers, dtype=torch.float32)
+    rounded: Array = single.to(getattr(torch, name)).float().numpy()
+    return rounded
 
 
 def _rounded_tables(pair: RunPair) -> Hypotheses:
@@ -515,11 +503,8 @@ def _activations(pair: RunPair) -> Hypotheses:
 
 def _functions() -> Mapping[str, Callable[[Array], Array]]:
     """The activations by their names, each once."""
-    import torch
 
-    from model.nn.layers import ACTIVATIONS
-
-    def of(function: Callable[["Tensor"], "Tensor"]) -> Callable[[Array], Array]:
+    def of(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Array], Array]:
         return lambda numbers: function(torch.tensor(numbers)).numpy()
 
     plain = {name: function for name, function in ACTIVATIONS.items() if name not in GATED}

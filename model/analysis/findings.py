@@ -296,7 +296,9 @@ class _Text:
                     "before_token_holds",
                     layer_label=layer_label(number.place),
                     token=number.token,
-                    brief=_brief(number.value),
+                    brief=f"{number.value:,.0f}"
+                    if abs(number.value) >= 100
+                    else f"{number.value:.3g}",
                     dimension=number.dimension,
                     ratio=number.ratio,
                     moves=self.moves(gone),
@@ -312,7 +314,9 @@ class _Text:
     def of_edges(self) -> Iterator[Finding]:
         """The edge that adds most to the likeliest next token, by the head that adds most."""
         unproven = {"logit_parts", "stream", "output", "norms"} & self.trace.unproven.keys()
-        if unproven or self.trace.intervention.stream:  # it is then not the sum of what was written
+        if (
+            unproven or self.trace.intervention.sets_stream
+        ):  # it is then not the sum of what was written
             return
         prediction = self.trace.require_prediction()
         logits = prediction.after(-1)
@@ -351,10 +355,6 @@ class _Text:
             ),
             *_apart(effects, at),
         )
-
-
-def _brief(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _apart(values: Wide, at: int) -> StandsOut:

@@ -95,17 +95,13 @@ def padded(
 ) -> tuple[list[tuple[Token, ...]], Tensor]:
     """Texts filled up at their ends to the length of the longest, and (B, T): True = a token of the text."""
     longest = max(map(len, texts))
-    (pad,) = model.tokenizer.named([_pad(model)])
+    # The id that fills up: the vocabulary's own for this, its end mark, or any; the mask hides it.
+    (first,) = model.tokenizer.named([0])
+    end = model.tokenizer.end
+    (pad,) = model.tokenizer.named([(0 if first.text in _PADS or end is None else end)])
     rows = [tokens + (pad,) * (longest - len(tokens)) for tokens in texts]
     real = [[at < len(tokens) for at in range(longest)] for tokens in texts]
     return rows, torch.tensor(real).to(model.device, non_blocking=True)
-
-
-def _pad(model: "Model") -> int:
-    """The id that fills up: the vocabulary's own for this, its end mark, or any; the mask hides it."""
-    (first,) = model.tokenizer.named([0])
-    end = model.tokenizer.end
-    return 0 if first.text in _PADS or end is None else end
 
 
 def _records(

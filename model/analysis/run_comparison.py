@@ -4,8 +4,6 @@ Both are traces of the same tokens. Nothing is run here: every number comes from
 """
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 from weakref import ref
@@ -14,12 +12,7 @@ import numpy as np
 from cachetools import LRUCache, cached
 
 from model.analysis.heads.statistics import entropy, head_weights
-from model.analysis.tokens.prediction import (
-    divergence,
-    likeliest,
-    log_probabilities,
-    probabilities,
-)
+from model.analysis.tokens.prediction import divergence, log_probabilities
 from model.nn.config import Stack
 from model.nn.places import Head
 from model.system.remote import asked
@@ -125,7 +118,7 @@ def rounding_of_weights(trace: Trace) -> float:
 def _largest_score(attention: Attention) -> float:
     """A bound on a layer's scores, as rounding goes: the longest scaled query times the longest key of a
     head, and the largest bias."""
-    queries, keys = (np.linalg.norm(x, axis=-1).max(-1) for x in (attention.query, attention.key))
+    queries, keys = attention.longest
     added = 0.0 if attention.bias is None else float(np.abs(attention.bias).max())
     return float((queries * keys).max() * abs(attention.scale)) + added
 
@@ -151,30 +144,6 @@ def divergences(before: Trace, after: Trace) -> Wide:
     return divergence(*(one.all for one in logits))
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """One next token: its probability and its rank, 1 the likeliest, in both runs."""
-
-    id: int
-    before: float
-    after: float
-    place_before: int
-    place_after: int
-
-
-def ranked(before: Array, after: Array, count: int) -> tuple[Ranked, ...]:
-    """The `count` likeliest tokens of either of two rows of logits (vocabulary,)."""
-    ours, theirs = probabilities(before), probabilities(after)
-
-    def ranks(id_: int) -> tuple[int, int]:
-        return int((ours > ours[id_]).sum()) + 1, int((theirs > theirs[id_]).sum()) + 1
-
-    return tuple(
-        Ranked(id_, float(ours[id_]), float(theirs[id_]), *ranks(id_))
-        for id_ in likeliest(ours, theirs, count).ids
-    )
-
-
 @asked
 def largest_difference(before: Trace, after: Trace) -> float:
     """Largest |after - before| over all states of all streams."""
@@ -186,37 +155,7 @@ def largest_difference(before: Trace, after: Trace) -> float:
     )
 
 
-class MovedWeight(NamedTuple):
-    """The weight of one head that a change moved most: of which query to which key, and its two values."""
-
-    head: Head
-    cell: tuple[int, int]
-    before: float
-    after: float
-
-
 CELLS = 2**22  # cells of two runs that are compared at once: about 50 ms
-
-
-def most_moved(before: Trace, after: Trace, heads: Collection[Head]) -> MovedWeight | None:
-    """The weight with the largest |after − before| among these heads; the first of equal ones. None where
-    none moves, where the runs are of other tokens, and where there are more than `CELLS` of them."""
-    pairs = {head: (before.find(head[0]), after.find(head[0])) for head in heads}
-    sizes = [(ours.sizes, theirs.sizes) for ours, theirs in pairs.values()]
-    if any(ours != theirs for ours, theirs in sizes):
-        return None
-    if sum(queries * keys for (_, queries, keys), _ in sizes) > CELLS:
-        return None
-    moved = None
-    for head, (ours, theirs) in pairs.items():
-        old, new = ours.weights(head[1]), theirs.weights(head[1])
-        at = np.unravel_index(int(np.abs(new - old).argmax()), old.shape)
-        here = MovedWeight(head, (int(at[0]), int(at[1])), float(old[at]), float(new[at]))
-        if abs(here.after - here.before) > (abs(moved.after - moved.before) if moved else 0):
-            moved = here
-    return moved
-
-
 CLEAR = 0.05  # a gain from which on words come first
 SEEN = 0.005  # a smaller gain shows in no number
 _MARK = re.compile(r"[\[<].*[\]>]")
@@ -238,7 +177,9 @@ def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | No
     masks = [run.mask_of(head[1]) for run in (old, new)]
     hidden = [np.zeros_like(gain, bool) if mask is None else ~mask for mask in masks]
     freed = hidden[0] & ~hidden[1]
-    words = np.logical_and.outer(*(_are_words(after, side) for side in _sides(new)))
+    words = np.logical_and.outer(
+        *([is_word(token) for token in of] for of in (after.queries_of(new), after.keys_of(new)))
+    )
     for cells, least in ((freed & words, CLEAR), (words, CLEAR), (freed, SEEN), (~hidden[1], SEEN)):
         risen = np.where(cells, gain, -np.inf)
         if risen.size and risen.max() >= least:
@@ -247,19 +188,9 @@ def most_gained(before: Trace, after: Trace, head: Head) -> tuple[int, int] | No
     return None
 
 
-def _sides(attention: Attention) -> tuple[Stack, Stack]:
-    """The stacks whose tokens are the queries and the keys of a sub-layer."""
-    stack = attention.place.stack
-    return stack, "encoder" if attention.kind == "cross" else stack
-
-
 def is_word(token: Token) -> bool:
     """Whether a token is part of a text's words: neither a sign, such as a full stop, nor a mark as [SEP]."""
     return any(map(str.isalnum, token.text)) and not _MARK.fullmatch(token.text)
-
-
-def _are_words(trace: Trace, stack: Stack) -> Array:
-    return np.array([is_word(token) for token in trace.tokens_of(stack)])
 
 
 def _same_tokens(before: Trace, after: Trace) -> None:

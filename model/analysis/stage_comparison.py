@@ -118,18 +118,13 @@ class SideBySide:
             if all(name in of for of in parts):
                 first, second = (of[name] for of in parts)
                 room = ROUNDINGS * self.epsilon * np.maximum(np.abs(first), 1.0)
-                yield self._vectors(stage, place.name, first, second, room)
+                yield self._state(place.name, stage, self._pair(first, second, room))
         norms = self._norms()
         if all(place.norm in of for of in norms):
             first, second = (of[place.norm].input for of in norms)
             stage = "stream" if ("embedding", place.name) in self.covered else "embedding"
-            yield self._vectors(
-                stage,
-                place.name,
-                first,
-                second,
-                rounding.of_map(first, 0.0, first.shape[1], self.epsilon),
-            )
+            room = rounding.of_map(first, 0.0, first.shape[1], self.epsilon)
+            yield self._state(place.name, stage, self._pair(first, second, room))
             yield from self._norm(place.norm, norms, None, "")
         states = self._states(stack)
         if states is None:
@@ -140,7 +135,7 @@ class SideBySide:
             room = rounding.of_map(first, self._known(_STREAM), first.shape[1], self.epsilon)
             stage = "stream" if ("embedding", place.name) in self.covered else "embedding"
             self.covered["stream", place.name] = True
-            yield self._vectors(stage, place.name, first, second, room)
+            yield self._state(place.name, stage, self._pair(first, second, room))
 
     def _norms(self) -> tuple[dict[str, NormRecord], dict[str, NormRecord]]:
         first, second = (
@@ -228,7 +223,7 @@ class SideBySide:
             first.output, second.output, room, norms=(first, second), expected=expected
         )
         self.drifts["norm", name] = rounding.drift(pair)
-        yield self._furthest("norm", name, None, pair)
+        yield self._furthest("norm", name, pair)
 
     def _read_by_norm(
         self, norms: tuple[NormRecord, NormRecord], before: tuple[Array, Array] | None, of: str
@@ -240,7 +235,7 @@ class SideBySide:
         room = rounding.of_map(first, drift, first.shape[1], self.epsilon)
         if before is None:
             pair = self._pair(first, second, room, norms=norms)
-            return self._furthest("norm", norms[0].name, None, pair)
+            return self._furthest("norm", norms[0].name, pair)
         room = (
             room
             + self.moved[Place.named(of).stack]
@@ -253,8 +248,8 @@ class SideBySide:
             first, second, room, norms=norms, before=before, reads_equal=self._is_read_known(of)
         )
         if any(on_state):
-            return self._furthest("norm", norms[0].name, None, pair)
-        return self._furthest("stream", of, None, pair)
+            return self._furthest("norm", norms[0].name, pair)
+        return self._furthest("stream", of, pair)
 
     def _is_read_known(self, name: str) -> bool:
         """Whether what the last map of a sub-layer reads was compared, and what may stand behind the map."""
@@ -291,7 +286,7 @@ class SideBySide:
                 else drift
             )
             room = rounding.of_heads(first, read, self._width(one), self.epsilon)
-            pairs[stage] = self._pair(first, second, np.asarray(room), attention=(one, other))
+            pairs[stage] = self._pair(first, second, room, attention=(one, other))
         knows = ("norm", norm) in self.covered or self._states_known(stack)
         for stage, pair in pairs.items():
             same_source = [
@@ -300,7 +295,7 @@ class SideBySide:
                 if name != stage and (one.kind != "cross" or "query" not in (name, stage))
             ]
             reads_equal = knows or any(map(rounding.is_equal, same_source))
-            yield self._per_head(stage, place, replace(pair, reads_equal=reads_equal))
+            yield self._furthest(stage, place, replace(pair, reads_equal=reads_equal))
         yield from self._of_scores(one, other, pairs)
         self.covered["output", place] = "output" not in absent
         if "output" not in absent:
@@ -311,7 +306,7 @@ class SideBySide:
             self.drifts["output", place] = drift
             if self._states(stack) is None:  # what comes between two layers is not known
                 self.drifts[_STREAM] = drift
-            yield self._per_head("output", place, pair)
+            yield self._furthest("output", place, pair)
 
     def _of_scores(
         self, one: Attention, other: Attention, pairs: dict[ComparedStage, RunPair]
@@ -355,10 +350,8 @@ class SideBySide:
             return
         for head in range(one.heads if _has_masks(one) or _has_masks(other) else 1):
             first, second = (_allowed(each, head).astype(np.float32) for each in (one, other))
-            pair = self._pair(
-                first, second, np.zeros_like(first), attention=(one, other), head=head
-            )
-            yield self._furthest("mask", one.name, head if _has_masks(one) else None, pair)
+            pair = self._pair(first, second, np.zeros_like(first), attention=(one, other))
+            yield self._furthest("mask", one.name, pair, head if _has_masks(one) else None)
 
     def _cells(
         self,
@@ -381,8 +374,8 @@ class SideBySide:
                 room = weight_rounding(np.maximum(first, second), scores, self.epsilon)
             else:
                 room = np.broadcast_to(scores[:, None], first.shape)
-            pair = self._pair(first, second, room, attention=(one, other), head=head, shared=shared)
-            here = self._furthest(stage, one.name, head, pair)
+            pair = self._pair(first, second, room, attention=(one, other), shared=shared)
+            here = self._furthest(stage, one.name, pair, head)
             if here.is_beyond:
                 yield here
                 return
@@ -404,19 +397,19 @@ class SideBySide:
             before = self._pair(
                 one.before, other.before, room, feeds=(one, other), reads_equal=is_known
             )
-            yield self._furthest("feed-forward", name, None, before)
+            yield self._furthest("feed-forward", name, before)
             share = 2 * max(drift, rounding.drift(before))
             room = rounding.of_map(one.hidden, share, 1, self.epsilon) + room
             pair = self._pair(one.hidden, other.hidden, room, feeds=(one, other))
             self.drifts["feed-forward", name] = rounding.drift(pair)
-            yield self._furthest("feed-forward", name, None, pair)
+            yield self._furthest("feed-forward", name, pair)
         if name in self.a.written and name in self.b.written:
             first, second = self.a.written[name], self.b.written[name]
             drift = self._known(("feed-forward", name), ("norm", norm), _STREAM)
             room = rounding.of_map(first, drift, first.shape[1], self.epsilon)
             pair = self._pair(first, second, room)
             self.drifts["feed-forward", name] = rounding.drift(pair)
-            yield self._furthest("feed-forward", name, None, pair)
+            yield self._furthest("feed-forward", name, pair)
 
     def _sum(
         self, name: str, states: tuple[tuple[Array, ...], tuple[Array, ...]], at: int
@@ -441,7 +434,7 @@ class SideBySide:
         stack = Place.named(place).stack
         self.moved[stack] = rounding.within(pair)
         self.drifts[_STREAM] = self.drifts["stream", stack] = rounding.drift(pair)
-        return self._furthest(stage, place, None, pair)
+        return self._furthest(stage, place, pair)
 
     def _final(self) -> Iterator[StageComparison]:
         first, second = self.a.prediction, self.b.prediction
@@ -457,7 +450,7 @@ class SideBySide:
             room = rounding.of_map(ours, drift, width, self.epsilon)
             known = ("norm", norm) in self.covered or self._states_known(stack)
             pair = self._pair(ours, theirs, room, reads_equal=known)
-            here = self._furthest("logits", OUTPUT, None, pair)
+            here = self._furthest("logits", OUTPUT, pair)
             yield replace(here, cell=(here.cell[0] + start, here.cell[1]))
 
     def _states_known(self, stack: Stack) -> bool:
@@ -475,36 +468,18 @@ class SideBySide:
             return self.a.config.d_model
         return attention.heads * attention.vectors[0].shape[2]
 
-    def _vectors(
-        self,
-        stage: ComparedStage,
-        place: str,
-        first: Array,
-        second: Array,
-        room: NDArray[np.floating],
+    def _furthest(
+        self, stage: ComparedStage, place: str, pair: RunPair, head: int | None = None
     ) -> StageComparison:
-        return self._state(place, stage, self._pair(first, second, np.asarray(room)))
-
-    def _per_head(self, stage: ComparedStage, place: str, pair: RunPair) -> StageComparison:
-        """The head that lies furthest apart beyond rounding; its pair has all heads."""
+        """The cell furthest apart beyond rounding; of a pair of all heads, in the head that has it."""
+        self.covered[stage, place] = True
         over = rounding.gaps(pair.first, pair.second)
         over -= pair.room
-        head = int(np.unravel_index(int(over.argmax()), over.shape)[0])
-        return self._furthest(stage, place, head, replace(pair, head=head))
-
-    def _furthest(
-        self, stage: ComparedStage, place: str, head: int | None, pair: RunPair
-    ) -> StageComparison:
-        self.covered[stage, place] = True
-        first, second, room = pair.of_head
-        over = rounding.gaps(first, second)
-        over -= room
-        at = np.unravel_index(int(over.argmax()), over.shape)
-        cell = (int(at[0]), int(at[1]))
-        limit = float(np.broadcast_to(room, over.shape)[at])
-        return StageComparison(
-            stage, place, head, cell, float(first[at]), float(second[at]), limit, pair
-        )
+        at = tuple(map(int, np.unravel_index(int(over.argmax()), over.shape)))
+        whole = np.broadcast_to(pair.room, over.shape)
+        first, second, limit = (float(each[at]) for each in (pair.first, pair.second, whole))
+        head = at[0] if len(at) == 3 else head
+        return StageComparison(stage, place, head, (at[-2], at[-1]), first, second, limit, pair)
 
 
 def _counted(sizes: tuple[int, int, int]) -> str:

@@ -18,7 +18,7 @@ from model.capture.lineage import Node, TensorOrigin
 from model.nn.activations import GATED
 from model.nn.config import Stack
 from model.nn.layers import ACTIVATIONS
-from model.nn.norms import NORMS, NormKind
+from model.nn.norms import NORMS
 from model.nn.places import Place
 from model.trace.arrays import Array, read_only
 from model.trace.records import Attention, FeedForwardRecord, NormRecord
@@ -345,9 +345,8 @@ def _nearest(
 ) -> NormRecord | None:
     """The kind, epsilon and gain that come nearest to a norm's output, at most so far from it; or None."""
     best = None
-    kinds: tuple[NormKind, ...] = ("layer", "rms")
-    for kind in kinds:
-        mean, size = NORMS[kind].statistics(read.astype(np.float64))
+    for kind, law in NORMS.items():
+        mean, size = law.statistics(read.astype(np.float64))
         for epsilon in epsilons:
             inverse = 1 / np.sqrt(np.maximum(size + epsilon, np.finfo(np.float64).tiny))
             for gamma in (gain, 1 + gain):  # Gemma's is kept less one

@@ -7,7 +7,7 @@ import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from model.capture.change import Call, CallChange, changes_of
+from model.capture.generation import joined_passes, words_of_generation
 from model.capture.watch import Watch, WatchedCall, unchanged
 from model.nn.config import ProvenPart, Stack
 from model.nn.intervention import UNCHANGED, Intervention
@@ -102,9 +103,9 @@ class CaptureWarning(UserWarning):
 
 @at_border
 def capture(
-    module: nn.Module,
+    module: nn.Module | Callable[..., Any],
     *inputs: Any,
-    tokens: GivenTokens | None = None,
+    tokens: GivenTokens | Callable[[list[int]], GivenTokens] | None = None,
     target_tokens: GivenTokens | None = None,
     batch: int = 0,
     intervention: Intervention = UNCHANGED,
@@ -118,8 +119,15 @@ def capture(
     `scaled_dot_product_attention`, `nn.MultiheadAttention` and what is built of it, and softmax(QKᵀ)V
     written by hand. Each record is held against the module's own weights and output.
 
+    A method of a module that writes, as `capture(module.generate, ids, max_new_tokens=20)`, gives one trace
+    of all its passes: with a cache each reads what is new, and the rows of all are joined and held against
+    what the module computed. It has a row for each token that was read: the last written one was not.
+
     Args:
-        tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions.
+        module: that runs; or a method of one, which calls it once for each token.
+        tokens: the words or ids of the text, to name rows and columns; None: the numbers of the positions. Of
+            a generation the ids are the names, or what a function makes of them, such as a tokenizer's
+            `convert_ids_to_tokens`.
         target_tokens: those of the second text, where there is cross-attention.
         batch: which text of a batch; of a module that reads in parts, which part, as `doubt` says.
         intervention: of a second pass, which is recorded; both read copies of the inputs, so a cache stays as
@@ -137,6 +145,7 @@ def capture(
     >>> trace.attention[0].weights(0).shape, trace.check() < 1e-5
     ((5, 5), True)
     """
+    run, module = module, getattr(module, "__self__", module)
     if not isinstance(module, nn.Module):
         raise ValueError(f"capture wants a torch.nn.Module, not {type(module).__name__}.")
     if batch < 0:
@@ -144,24 +153,60 @@ def capture(
     with _ONE_AT_A_TIME, torch.no_grad(), _uncompiled():
         _refuse_unreadable(module)
         given: Inputs = inputs, keywords
-        # A second pass does not read what the first one wrote, as into a cache.
-        passes = [given] if intervention == UNCHANGED else [_copied(given), _copied(given)]
-        watch, output = _watched(module, *passes[0], batch)
-        records = _placed_or_refused(module, watch)
-        if intervention != UNCHANGED:
-            changes = changes_of(intervention, records, [call.call for call in watch.calls])
-            watch, output = _watched(module, *passes[1], batch, changes)
-            records = _as_changed(records, watch, changes)
-            intervention = _by_place(intervention, records)
-        tensors = [*module.parameters(), *_tensors_in((inputs, keywords))]
-        device = next((one.device for one in tensors), torch.device("cpu"))
-        trace = Trace.of_attention(
-            records, type(module).__name__, words_of(device), tokens, target_tokens, REASON
-        )
-        logits = logits_of(module, output, watch, len(trace.tokens_of(trace.stacks[-1])), batch)
-        stacks: tuple[Stack, ...] = ("encoder", "decoder")
-        counts = {stack: len(trace.tokens_of(stack)) for stack in stacks}
-        around = watch.notes.surroundings(records, [call.output for call in watch.calls], counts)
+        if run is not module:
+            if intervention != UNCHANGED:
+                raise ValueError(
+                    "A generation is captured as it is: a changed one may write another text."
+                )
+            return _generation(module, run, given, tokens, target_tokens, batch)
+        if callable(tokens):
+            raise ValueError(
+                "Names are made of the ids of a generation alone: give the words of this text."
+            )
+        return _captured(module, given, tokens, target_tokens, batch, intervention)
+
+
+def _generation(
+    module: nn.Module,
+    run: Callable[..., Any],
+    given: Inputs,
+    tokens: GivenTokens | Callable[[list[int]], GivenTokens] | None,
+    target_tokens: GivenTokens | None,
+    batch: int,
+) -> Trace:
+    """The attention of all passes of a method that writes, as `capture` names its arguments."""
+    watch, _ = _watched(module, run, given, batch)
+    watch.calls = joined_passes(watch.calls)
+    records, tensors = _placed_or_refused(module, watch), _tensors_in(given)
+    text, target = words_of_generation(tokens, tensors, watch.passes, batch, records)
+    name, device = type(module).__name__, words_of(_device_of(module, given))
+    return Trace.of_attention(records, name, device, text, target_tokens or target, REASON)
+
+
+def _captured(
+    module: nn.Module,
+    given: Inputs,
+    tokens: GivenTokens | None,
+    target_tokens: GivenTokens | None,
+    batch: int,
+    intervention: Intervention,
+) -> Trace:
+    """One pass, as `capture` names its arguments."""
+    # A second pass does not read what the first one wrote, as into a cache.
+    passes = [given] if intervention == UNCHANGED else [_copied(given), _copied(given)]
+    watch, output = _watched(module, module, passes[0], batch)
+    records = _placed_or_refused(module, watch)
+    if intervention != UNCHANGED:
+        changes = changes_of(intervention, records, [call.call for call in watch.calls])
+        watch, output = _watched(module, module, passes[1], batch, changes)
+        records = _as_changed(records, watch, changes)
+        intervention = _by_place(intervention, records)
+    name, device = type(module).__name__, words_of(_device_of(module, given))
+    trace = Trace.of_attention(records, name, device, tokens, target_tokens, REASON)
+    logits = logits_of(module, output, watch, len(trace.tokens_of(trace.stacks[-1])), batch)
+    stacks: tuple[Stack, ...] = ("encoder", "decoder")
+    counts = {stack: len(trace.tokens_of(stack)) for stack in stacks}
+    around = watch.notes.surroundings(records, [call.output for call in watch.calls], counts)
     found: dict[ProvenPart, object] = {
         "logits": logits,
         "norms": around.norms,
@@ -183,18 +228,23 @@ def capture(
     )
 
 
+def _device_of(module: nn.Module, given: Inputs) -> torch.device:
+    tensors = [*module.parameters(), *_tensors_in(given)]
+    return next((one.device for one in tensors), torch.device("cpu"))
+
+
 def _watched(
     module: nn.Module,
-    inputs: tuple[Any, ...],
-    keywords: dict[str, Any],
+    run: Callable[..., Any],
+    given: Inputs,
     batch: int,
     changes: Mapping[Call, CallChange] | None = None,
 ) -> tuple[Watch, Any]:
     """One pass: what was seen, and what the module returned."""
     with unchanged(module):
         module.eval()
-        with Watch(module, _tensors_in((inputs, keywords)), batch, changes) as watch:
-            output = _run(module, inputs, keywords)
+        with Watch(module, _tensors_in(given), batch, changes, writes=run is not module) as watch:
+            output = _run(module, run, *given)
     return watch, output
 
 
@@ -215,7 +265,16 @@ def _placed_or_refused(module: nn.Module, watch: Watch) -> tuple[Attention, ...]
     """The records of a pass; warns of attention without one. Raises ValueError where there are none."""
     unseen = [*dict.fromkeys([*watch.refused, *_unwatched(module, watch)])]
     if not watch.calls:
-        raise ValueError(_nothing_in(module, unseen, was_seen=bool(watch.refused)))
+        name = type(module).__name__
+        first = f"No attention in {name} can be recorded."
+        if not watch.refused:
+            first = (
+                f"No attention was seen in {name}: no scaled_dot_product_attention, no "
+                "nn.MultiheadAttention, and no softmax of queries times keys, times values."
+            )
+        more = len(unseen) - _TOLD
+        rest = [f"So it is in {more} more."] if more > 0 else []
+        raise ValueError(" ".join([first, *unseen[:_TOLD], *rest]))
     for sentence in unseen:
         warnings.warn(sentence, CaptureWarning, stacklevel=3)
     return placed(watch.calls)
@@ -282,12 +341,15 @@ def logits_of(
     return Logits.of(read_only(given[batch].detach().to("cpu", torch.float32, copy=True).numpy()))
 
 
-def _run(module: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def _run(
+    module: nn.Module, run: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
     """Raises the module's own error, or ValueError where its inputs are not what a module usually takes."""
     try:
-        return module(*inputs, **keywords)
+        return run(*inputs, **keywords)
     except Exception as error:
-        sentence = _mistaken(type(module).__name__, inputs, keywords)
+        named = keywords if run is module else {}  # of a generation they are many things
+        sentence = _mistaken(type(module).__name__, inputs, named)
         if sentence:
             raise ValueError(sentence) from error
         raise
@@ -308,19 +370,6 @@ def _mistaken(name: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> s
         if isinstance(given, list | tuple | np.ndarray):
             return f"{name} cannot read a {kind}. Give a tensor: torch.tensor(...)."
     return ""
-
-
-def _nothing_in(module: nn.Module, unseen: list[str], *, was_seen: bool) -> str:
-    name = type(module).__name__
-    first = f"No attention in {name} can be recorded."
-    if not was_seen:
-        first = (
-            f"No attention was seen in {name}: no scaled_dot_product_attention, no "
-            "nn.MultiheadAttention, and no softmax of queries times keys, times values."
-        )
-    more = len(unseen) - _TOLD
-    rest = [f"So it is in {more} more."] if more > 0 else []
-    return " ".join([first, *unseen[:_TOLD], *rest])
 
 
 def _refuse_unreadable(module: nn.Module) -> None:

@@ -342,7 +342,12 @@ def inherited(node: Node) -> Lineage:
     ids = node.argument(1, "index") if node.name == "__getitem__" else node.argument(0, "input")
     looks_up = node.name == "__getitem__" and not first.lineage.marks
     if node.name == "embedding" or (looks_up and isinstance(ids, Node) and ids.lineage.marks):
-        return _of_embedding(node, ids)
+        # Rows of a table.
+        known = ids.lineage.marks.items()
+        marks = {axis._replace(kind="mapped"): mark[..., None] for axis, mark in known}
+        last = node.tensor.ndim - 1
+        marks[AxisOrigin(node.serial, last, "feature")] = _index(node.tensor, last)
+        return Lineage(marks, frozenset({node.serial}))
     if "linear" in node.name or "addmm" in node.name:
         return _of_map(node, node.argument(1, "mat1") if "addmm" in node.name else first, -1)
     if node.name.startswith("conv"):
@@ -392,15 +397,6 @@ def _of_map(node: Node, read: Node, feature: int) -> Lineage:
             marks[AxisOrigin(root, made.ndim + other, "mapped")] = _index(made, other)
     marks[AxisOrigin(node.serial, along, "feature")] = _index(made, along)
     return Lineage(marks, source.stream)
-
-
-def _of_embedding(node: Node, ids: Node) -> Lineage:
-    """Rows of a table."""
-    known = ids.lineage.marks.items()
-    marks = {axis._replace(kind="mapped"): mark[..., None] for axis, mark in known}
-    last = node.tensor.ndim - 1
-    marks[AxisOrigin(node.serial, last, "feature")] = _index(node.tensor, last)
-    return Lineage(marks, frozenset({node.serial}))
 
 
 def _of_product(product: Product) -> Lineage:

@@ -273,11 +273,12 @@ class Seen:
         first, last = (int(moving[0][at]) for at in (0, -1)) if len(moving) == 1 else (0, 0)
         is_later = first > 0 and last - first + 1 == len(moving[0]) and not self.rows.in_parts
         earlier = self.key.shape[1] - self.query.shape[1]
+        reads_earlier = self.has_cache and not self.crosses
         return " ".join(
             (
                 *self.doubts,
                 *([LATER.format(first, last)] if is_later else []),
-                *([CACHED.format(earlier)] if self.has_cache and earlier > 0 else []),
+                *([CACHED.format(earlier)] if reads_earlier and earlier > 0 else []),
             )
         )
 

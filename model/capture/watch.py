@@ -58,7 +58,11 @@ class Graph:
         for serial, tensor in enumerate(own, 1):
             lineage = Lineage(stream=frozenset({-serial}))
             self._operations[tensor] = TensorOrigin(-serial, version(tensor), lineage=lineage)
-        for tensor in inputs:
+        self.read_anew(inputs)
+
+    def read_anew(self, tensors: Iterable[Tensor]) -> None:
+        """Takes tensors as inputs, wherever they come from."""
+        for tensor in tensors:
             made = self._note(tensor)
             made.lineage = born(tensor, made.serial)
 
@@ -135,23 +139,19 @@ def unchanged(module: nn.Module) -> Iterator[None]:
         yield
     finally:
         for container, before in containers:
-            _fill_again(container, before)
+            # A dictionary, such as a module's attributes, is emptied only where its order changed:
+            # another thread may be reading it.
+            if isinstance(container, dict):
+                for added in [key for key in container if key not in before]:
+                    del container[added]
+                container.update(before)
+            if [*map(id, container)] != [*map(id, before)]:
+                container.clear()
+                fill = container.extend if isinstance(container, list | deque) else container.update
+                fill(before)
         with torch.inference_mode():  # the one mode that may write to tensors of inference
             for tensor, before in numbers:
                 _put_back(tensor, before)
-
-
-def _fill_again(container: Any, before: Any) -> None:
-    """A dictionary, such as a module's attributes, is emptied only where its order changed: another thread
-    may be reading it."""
-    if isinstance(container, dict):
-        for added in [key for key in container if key not in before]:
-            del container[added]
-        container.update(before)
-    if [*map(id, container)] != [*map(id, before)]:
-        container.clear()
-        fill = container.extend if isinstance(container, list | deque) else container.update
-        fill(before)
 
 
 def tensors_held_by(module: nn.Module) -> list[Tensor]:
@@ -206,11 +206,13 @@ class WatchedCall:
     module: str
     gap: Gap
     output: int  # the serial number of the tensor with the outputs of its heads
+    turn: int  # how many passes of the whole module had begun
     call: Call | None  # None: there was more than one
 
 
 class Watch(TorchFunctionMode):
-    """Records the attention of one text of a batch. changes: what is changed in which call."""
+    """Records the attention of one text of a batch. changes: what is changed in which call. writes: whether
+    the module runs several times, on what it wrote."""
 
     def __init__(
         self,
@@ -218,24 +220,31 @@ class Watch(TorchFunctionMode):
         inputs: list[Tensor],
         text: int,
         changes: Mapping[Call, CallChange] | None = None,
+        *,
+        writes: bool = False,
     ) -> None:
         super().__init__()
         self._changes = changes or {}
         self._counts = Counter[str]()  # of calls so far, by kind
         self._names = {id(part): name for name, part in module.named_modules()}
         self._own_name = type(module).__name__
+        self._whole, self.writes = module, writes
+        self.passes: list[Tensor | None] = []  # the ids that each pass of the whole module read
         self._norms = [part for part in module.modules() if is_norm_like(part)]
         self._hooks: list[RemovableHandle] = []
         self._thread = threading.get_ident()
         self.notes = Notes()
         self._graph, self._text = Graph(inputs, tensors_held_by(module)), text
-        self._last: tuple[str, Seen] | None = None  # the last call's module, and what was seen
+        # The last call's module and pass, and what was seen.
+        self._last: tuple[tuple[str, int], Seen] | None = None
         self.calls: list[WatchedCall] = []
         self.refused: list[str] = []  # a sentence for each call without a record
         self.reached: set[str] = set()  # modules with attention, recorded or not
 
     def __enter__(self) -> "Watch":
         self._hooks = [norm.register_forward_hook(self._note_norm) for norm in self._norms]
+        begin = self._whole.register_forward_pre_hook(self._begin_pass, with_kwargs=True)
+        self._hooks.append(begin)
         super().__enter__()
         return self
 
@@ -243,6 +252,18 @@ class Watch(TorchFunctionMode):
         super().__exit__(*error)
         for hook in self._hooks:
             hook.remove()
+
+    def _begin_pass(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Before the whole module runs. What it is given while it writes is as new as a call's own inputs."""
+        if threading.get_ident() != self._thread:
+            return
+        ids = named.get("decoder_input_ids", named.get("input_ids", given[0] if given else None))
+        is_ids = isinstance(ids, Tensor) and ids.ndim == 2 and not ids.is_floating_point()
+        self.passes.append(ids if is_ids else None)
+        if self.writes:
+            self._graph.read_anew(
+                one for one in (*given, *named.values()) if isinstance(one, Tensor)
+            )
 
     def _note_norm(self, module: nn.Module, given: tuple[Any, ...], made: Any) -> None:
         """After a module that may be a norm has run, in this thread."""
@@ -274,7 +295,8 @@ class Watch(TorchFunctionMode):
                 return _seen_inside(function)(*asked.args, **asked.kwargs)
         if name in DROPOUTS:
             return given[0] if given else named["input"]
-        reason = _nested(name, given)
+        nested = any(isinstance(one, Tensor) and one.is_nested for one in given)
+        reason = "its tensors are nested" if nested and name == KERNEL else ""
         if name == KERNEL:
             given, named = _without_kernel_dropout(*_with_plain_mask(given, named))
             change = self._changes.get((KERNEL, self._counts[KERNEL]))
@@ -320,12 +342,14 @@ class Watch(TorchFunctionMode):
     def _record(self, seen: Seen, output: int, call: Call) -> None:
         """Queries that a module reads in pieces, with the same keys, become one record."""
         module, own = self._module(), seen.of_text(self._text)
-        whole = own.after(self._last[1]) if self._last and self._last[0] == module else None
-        self._last = module, whole or own
+        where = module, len(self.passes)
+        whole = own.after(self._last[1]) if self._last and self._last[0] == where else None
+        self._last = where, whole or own
         if whole is not None:
             self.calls.pop()
         record, gap = recorded(self._last[1])
-        self.calls.append(WatchedCall(record, module, gap, output, call if whole is None else None))
+        alone = call if whole is None else None
+        self.calls.append(WatchedCall(record, module, gap, output, len(self.passes), alone))
 
     def lineage(self, tensor: Tensor) -> Lineage:
         """Where the cells of a tensor of this pass come from."""
@@ -420,11 +444,6 @@ def _without_kernel_dropout(
 
 def _share_memory(one: Tensor, other: Tensor) -> bool:
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
-
-
-def _nested(name: str, given: tuple[Any, ...]) -> str:
-    nested = any(isinstance(one, Tensor) and one.is_nested for one in given)
-    return "its tensors are nested" if nested and name == KERNEL else ""
 
 
 def _computes(result: Any) -> bool:

@@ -56,7 +56,14 @@ def largest_difference(model: "Model", trace: Trace, weights: NamedWeights) -> f
 
 
 def _check_steps(attention: Attention, config: TransformerConfig, weights: NamedWeights) -> None:
-    _check_stages(attention, config, weights)
+    # Raises ValueError, with the rest of a sentence, for stages that a listing does not write.
+    for stage in STAGES:
+        weight = weights.get(f"{within_weights(attention)}{stage.field}")
+        learned = None if weight is None else _array(weight)
+        theirs = stage.listed(config, learned, attention.sizes)
+        ours = stage.of(attention) if stage.is_in(attention) else stage.nothing
+        if not np.allclose(ours, theirs, atol=1e-5):
+            raise ValueError(f"it {stage.refusal} in a way that this app cannot write as code")
     expected = 1 / math.sqrt(attention.query.shape[-1])
     if not math.isclose(attention.scale, expected, rel_tol=1e-5):
         raise ValueError("it does not divide its scores by √d_k")
@@ -71,17 +78,6 @@ def _check_steps(attention: Attention, config: TransformerConfig, weights: Named
         usual = np.tril(usual) & ~np.tril(usual, -window or -len(usual))
     if not (mask == usual).all():
         raise ValueError(refusal)
-
-
-def _check_stages(attention: Attention, config: TransformerConfig, weights: NamedWeights) -> None:
-    """Raises ValueError, with the rest of a sentence, for stages that a listing does not write."""
-    for stage in STAGES:
-        weight = weights.get(f"{within_weights(attention)}{stage.field}")
-        learned = None if weight is None else _array(weight)
-        theirs = stage.listed(config, learned, attention.sizes)
-        ours = stage.of(attention) if stage.is_in(attention) else stage.nothing
-        if not np.allclose(ours, theirs, atol=1e-5):
-            raise ValueError(f"it {stage.refusal} in a way that this app cannot write as code")
 
 
 def within_weights(attention: Attention) -> str:

@@ -132,7 +132,15 @@ def lines(
     place: the attention sub-layer whose shapes are written, where one function serves several kinds.
     Raises ValueError, with a sentence, for a model that cannot be written so.
     """
-    _refuse_stages(config)
+    # Raises ValueError for stages of attention that no listing writes.
+    if config.biases_positions and not config.position_law.relative:
+        raise ValueError(
+            "it adds learned biases to its scores, which this app cannot write as code"
+        )
+    if config.shape != "decoder" and (config.window or config.biases_positions):
+        raise ValueError(
+            "its windows and biases look both ways, which this app cannot write as code"
+        )
     plan = ListingPlan(config, frozenset(names), place)
     functions: list[list[CodeLine]] = []
     if plan.reads_two:
@@ -145,27 +153,11 @@ def lines(
     if config.d_mlp:
         functions.append(list(feed_forward(plan)))
     functions += [list(layer(plan, stack)) for stack in _stacks(config)]
-    functions += [list(_forward(plan)), _of_text(_PART)]
+    functions += [list(_forward(plan)), [CodeLine(line) for line in _PART.strip().splitlines()]]
     listed = list(_imports(config))
     for function in functions:
         listed += [CodeLine(""), CodeLine(""), *function]
     return tuple(listed)
-
-
-def _refuse_stages(config: TransformerConfig) -> None:
-    """Raises ValueError for stages of attention that no listing writes."""
-    if config.biases_positions and not config.position_law.relative:
-        raise ValueError(
-            "it adds learned biases to its scores, which this app cannot write as code"
-        )
-    if config.shape != "decoder" and (config.window or config.biases_positions):
-        raise ValueError(
-            "its windows and biases look both ways, which this app cannot write as code"
-        )
-
-
-def _of_text(text: str) -> list[CodeLine]:
-    return [CodeLine(line) for line in text.strip().splitlines()]
 
 
 def _stacks(config: TransformerConfig) -> tuple[Stack, ...]:

@@ -109,7 +109,15 @@ def _safetensors(file: BinaryIO, size: int) -> GivenArrays:
 def _npz(file: BinaryIO, size: int) -> GivenArrays:
     """The arrays of an archive: nothing is made before all of them are known to fit their own sizes and the
     bound."""
-    _check_directory(file, size)
+    # Raises ValueError for a directory that is large, or has the form of large ones: all of it is
+    # read at once. An archive of numpy ends with its record, without a remark.
+    file.seek(max(0, size - _END_BYTES - _LARGE_BYTES))
+    tail = file.read(_END_BYTES + _LARGE_BYTES)
+    end = tail[-_END_BYTES:]
+    if not end.startswith(_END) or end[-2:] != b"\0\0":
+        raise ValueError("it does not end as an archive of numpy does")
+    if tail.startswith(_LARGE_END) or int.from_bytes(end[12:16], "little") > _MOST_DIRECTORY:
+        raise ValueError("it lists more arrays than are read")
     with zipfile.ZipFile(file) as archive:
         listed = archive.infolist()
         names = [one.filename.removesuffix(".npy") for one in listed]
@@ -124,18 +132,6 @@ def _npz(file: BinaryIO, size: int) -> GivenArrays:
             raise ValueError(f"unpacked it has more than {bytes_text(2 * bound())}")
         check_becomes(sum(prod(_shape(archive, one)) for one in listed))
         return {name: _array(archive, one) for name, one in zip(names, listed, strict=True)}
-
-
-def _check_directory(file: BinaryIO, size: int) -> None:
-    """Raises ValueError for a directory that is large, or has the form of large ones: all of it is read at
-    once. An archive of numpy ends with its record, without a remark."""
-    file.seek(max(0, size - _END_BYTES - _LARGE_BYTES))
-    tail = file.read(_END_BYTES + _LARGE_BYTES)
-    end = tail[-_END_BYTES:]
-    if not end.startswith(_END) or end[-2:] != b"\0\0":
-        raise ValueError("it does not end as an archive of numpy does")
-    if tail.startswith(_LARGE_END) or int.from_bytes(end[12:16], "little") > _MOST_DIRECTORY:
-        raise ValueError("it lists more arrays than are read")
 
 
 def _shape(archive: zipfile.ZipFile, listed: zipfile.ZipInfo) -> tuple[int, ...]:

@@ -122,20 +122,16 @@ def _with_neurons(anatomy: Anatomy) -> FeedForwardParts | None:
     return next((part.parts for part in feeds if part is not None and part.parts is not None), None)
 
 
-def _experts(anatomy: Anatomy) -> int:
-    """How many experts the first router chooses from; 0 without any."""
-    feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
-    routers = [part.router for part in feeds if part is not None and part.router is not None]
-    weight = getattr(routers[0], "weight", None) if routers else None
-    return len(weight) if isinstance(weight, Tensor) else len(routers[:1])
-
-
 def _of_today(anatomy: Anatomy, found: Probe) -> dict[str, Any]:
     """The sizes of sinks, latent vectors and experts. Where the sizes of experts are not known, only their
     number."""
     attention = anatomy.attentions()[0].module
+    # How many experts the first router chooses from; 0 without any.
+    feeds = [block.feed_forward for stack in anatomy.stacks for block in stack.blocks]
+    routers = [part.router for part in feeds if part is not None and part.router is not None]
+    weight = getattr(routers[0], "weight", None) if routers else None
     sizes = {
-        "experts": _experts(anatomy),
+        "experts": (len(weight) if isinstance(weight, Tensor) else len(routers[:1])),
         "sinks": isinstance(getattr(attention, "sinks", None), nn.Parameter),
     }
     with suppress(ValueError):

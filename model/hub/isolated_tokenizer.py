@@ -5,16 +5,11 @@ A model's file decides how long its tokenizer computes; inside the server nothin
 """
 
 import json
-import subprocess
-import threading
-import weakref
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from model.hub import tokenizer_process
-from model.hub.tokenizer_process import LOADING, TO_ANSWER
 from model.run.word_cuts import (
     CONTINUES,
     LEFT_OUT,
@@ -24,11 +19,10 @@ from model.run.word_cuts import (
     longest_first,
     merged,
 )
-from model.system.processes import ended_after, start_python
+from model.system.processes import Bounded
 from model.system.settings import settings
 
-TO_END = 5.0  # seconds in which a process that takes too long ends by itself
-CLOSED_IDLE = 0  # exit status of a process that was not used for a while
+TO_ANSWER = 2**30  # bytes of memory
 
 
 @dataclass(frozen=True)
@@ -49,8 +43,12 @@ class IsolatedTokenizer:
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
-        self._alone = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._apart = Bounded(
+            tokenizer_process.__file__,
+            TO_ANSWER,
+            lambda: {"tokenizer": backend.to_str(), "split": backend.encode_special_tokens},
+            TOKENIZERS_PARALLELISM="false",
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
@@ -84,59 +82,7 @@ class IsolatedTokenizer:
         return [(word, (start, end)) for word, (start, end) in self._ask({"words": text})["words"]]
 
     def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
-        seconds = settings().pass_seconds
-        question = json.dumps({**asked, "seconds": seconds}).encode()
-        with self._alone:
-            line, status = self._exchange(question, seconds)
-            if status == CLOSED_IDLE:
-                line, status = self._exchange(question, seconds)
-        if status is not None:
-            raise ValueError(
-                f"that takes more than {seconds} seconds or {TO_ANSWER / 1e9:.1f} GB of memory"
-            )
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise ValueError(answer["error"])
-        return answer
-
-    def _exchange(self, question: bytes, seconds: float) -> tuple[bytes, int | None]:
-        """The answer, or the exit status of a process that ended instead, or that was killed because it does
-        not end by itself."""
-        process = self._process = self._process or self._started()
-        with ended_after(process, seconds + TO_END):
-            line = _told(process, question)
-            if line.endswith(b"\n"):
-                return line, None
-            self._process = None
-            return b"", process.wait()
-
-    def _started(self) -> "subprocess.Popen[bytes]":
-        split = self._backend.encode_special_tokens
-        described = json.dumps({"tokenizer": self._backend.to_str(), "split": split})
-        process = start_python([tokenizer_process.__file__], TOKENIZERS_PARALLELISM="false")
-        weakref.finalize(self, _end, process)
-        with ended_after(process, LOADING + TO_END):
-            _told(process, described.encode())
-        return process
-
-
-def _told(process: "subprocess.Popen[bytes]", line: bytes) -> bytes:
-    """Writes a line to the process; returns its answer, or nothing where it has ended."""
-    if process.stdin is None or process.stdout is None:
-        raise ValueError("The process has no pipes.")
-    try:
-        process.stdin.write(line + b"\n")
-        process.stdin.flush()
-        return process.stdout.readline()
-    except BrokenPipeError:
-        return b""
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.kill()
-    # Closes its pipes and waits for its end. A question that it has not read is lost.
-    with suppress(BrokenPipeError), process:
-        pass
+        return self._apart.ask(asked, settings().pass_seconds)
 
 
 Ranks = Mapping[tuple[str, str], int]

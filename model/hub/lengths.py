@@ -20,6 +20,7 @@ from model.hub.inline_attention import reference_mended, unadapted
 from model.hub.parts import Anatomy, run
 from model.hub.twin import set_attention, twin
 from model.nn.recorder import Recorder, recording
+from model.system import deadline
 
 SHARE = 1e-3  # largest difference of a number, as a share of the largest of them
 ROUNDINGS = 32  # of half precision, that a pass may add up to
@@ -65,6 +66,8 @@ class HeldLengths:
             id(part.router) for part in feeds if part is not None and part.router is not None
         }
         self._routers = [name for name, one in body.named_modules() if id(one) in routers]
+        layers = {id(block.module) for stack in anatomy.stacks for block in stack.blocks}
+        self._layers = [name for name, one in body.named_modules() if id(one) in layers]
         self._named = named_lengths(body.config.to_dict())
         self._held = source.shape[-1], 0 if target is None else target.shape[-1]
         self._cached = 0
@@ -145,8 +148,11 @@ class HeldLengths:
         return of_length(text, source), None if read is None else of_length(read, target)
 
     def _stock(self, length: int) -> Any:
-        """The library's own model, with the same weights."""
+        """The library's own model, with the same weights. It lets shorter passes by before each layer, as
+        ours does."""
         stock = twin(self._body)
+        for name in self._layers:
+            stock.get_submodule(name).register_forward_pre_hook(lambda *read: deadline.look())
         if self._heads * length**2 > MOST_WEIGHTS and getattr(stock, "_supports_sdpa", False):
             set_attention(stock, "sdpa")
         return stock

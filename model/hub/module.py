@@ -52,8 +52,26 @@ _LETTERS = {"q": "query", "k": "key", "v": "value"}
 def named_weights(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dict[str, Tensor]:
     """Every weight that a pass uses, by name. Raises ValueError, with a sentence, for a layout that this app
     does not know."""
-    _check_layout(anatomy, config)
-    _check_rotary(anatomy, config)
+    # Raises ValueError for layers of another kind than those of our own transformer.
+    if config.norms_output:
+        raise ValueError("a norm stands on what each of its sub-layers writes")
+    if any(stack.token_factor not in (1.0, anatomy.width**0.5) for stack in anatomy.stacks):
+        raise ValueError("its token vectors are multiplied by a factor of its own")
+    if not config.first_norm:
+        raise ValueError("its first layer has no norm")
+    if any(adds_to_scores(part.module) for part in anatomy.attentions()):
+        raise ValueError("its layers add numbers to the scores")
+    # Raises ValueError for angles that do not follow from the base in the config.
+    for part in anatomy.rotary:
+        width = config.rotary_dim
+        expected = 1 / config.rotary_base ** (torch.arange(0, width, 2) / width)
+        own = getattr(part, "inv_freq", None)
+        if not isinstance(own, Tensor) or own.shape != expected.shape:
+            raise ValueError(
+                "its rotary angles are made in a way that this app cannot write as code"
+            )
+        if not torch.allclose(own.cpu().float(), expected, rtol=1e-5):
+            raise ValueError("its rotary angles do not follow from one base")
     found: dict[str, Tensor] = {}
     for stack in anatomy.stacks:
         found.update(_embedding(stack, alone=len(anatomy.stacks) == 1))
@@ -65,32 +83,6 @@ def named_weights(body: Any, anatomy: Anatomy, config: TransformerConfig) -> dic
     if config.shape != "encoder":
         found.update(_output(body, config))
     return {name: weight.detach() for name, weight in found.items()}
-
-
-def _check_layout(anatomy: Anatomy, config: TransformerConfig) -> None:
-    """Raises ValueError for layers of another kind than those of our own transformer."""
-    if config.norms_output:
-        raise ValueError("a norm stands on what each of its sub-layers writes")
-    if any(stack.token_factor not in (1.0, anatomy.width**0.5) for stack in anatomy.stacks):
-        raise ValueError("its token vectors are multiplied by a factor of its own")
-    if not config.first_norm:
-        raise ValueError("its first layer has no norm")
-    if any(adds_to_scores(part.module) for part in anatomy.attentions()):
-        raise ValueError("its layers add numbers to the scores")
-
-
-def _check_rotary(anatomy: Anatomy, config: TransformerConfig) -> None:
-    """Raises ValueError for angles that do not follow from the base in the config."""
-    for part in anatomy.rotary:
-        width = config.rotary_dim
-        expected = 1 / config.rotary_base ** (torch.arange(0, width, 2) / width)
-        own = getattr(part, "inv_freq", None)
-        if not isinstance(own, Tensor) or own.shape != expected.shape:
-            raise ValueError(
-                "its rotary angles are made in a way that this app cannot write as code"
-            )
-        if not torch.allclose(own.cpu().float(), expected, rtol=1e-5):
-            raise ValueError("its rotary angles do not follow from one base")
 
 
 def _embedding(stack: StackPart, *, alone: bool) -> NamedTensors:

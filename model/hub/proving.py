@@ -202,23 +202,19 @@ def _unembeds(model: Model, trace: Trace) -> None:
         _near(unembedded, trace.logits, "its last state through the output matrix")
 
 
-def _plain_logits(model: Model, trace: Trace) -> Array:
-    """(token, vocabulary): the output matrix times the last state, normed."""
+def _linear(model: Model, trace: Trace) -> float:
+    """The factor in logits = factor · (output matrix · last state). Raises ValueError where this does not
+    hold."""
+    if trace.logits is None:
+        return 1.0
+    # (token, vocabulary): the output matrix times the last state, normed.
     final = Place("decoder", None, "final").norm
     norms = {norm.name: norm.output for norm in trace.norms}
     weight, bias = weight_and_bias(model.module.output or model.module.embedding.tokens)
     ended = norms.get(final, trace.residual["decoder"][-1])
     if ended.shape[-1] != weight.shape[-1]:
         raise ValueError("a map stands between its last state and the output matrix")
-    return np.asarray(ended @ weight.T + bias)
-
-
-def _linear(model: Model, trace: Trace) -> float:
-    """The factor in logits = factor · (output matrix · last state). Raises ValueError where this does not
-    hold."""
-    if trace.logits is None:
-        return 1.0
-    plain = _plain_logits(model, trace)
+    plain = np.asarray(ended @ weight.T + bias)
     measured = float((plain * trace.logits).sum() / max(float(np.square(plain).sum()), 1e-12))
     for factor in (1.0, measured):
         if np.abs(factor * plain - trace.logits).max() <= SHARE * max(np.abs(plain).max(), 1.0):

@@ -3,7 +3,6 @@
 Its ids are exactly those of Hugging Face's library.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,14 +17,14 @@ from tokenizers import Tokenizer
 from model.download.hub_folder import TOKENIZER, TOKENIZER_CONFIG, check_file, read_json
 from model.hub import template_process
 from model.hub.isolated_tokenizer import IsolatedTokenizer, Rules, model_type
-from model.hub.template_process import LOADING, MEMORY, SECONDS
 from model.run.tokenizers import TEXTS_KEPT, clean, spelled
 from model.run.word_cuts import NO_RULE, WordCut
-from model.system.processes import ended_after, start_python
+from model.system.processes import Bounded
 from model.trace.records import Token
 
 FILE = "chat_template.jinja"
 LONGEST = 64 * 1024  # characters of a template
+SECONDS, MEMORY = 3, 512 * 2**20  # in which it is rendered; bytes
 _ONE_AT_A_TIME = Lock()
 
 
@@ -57,20 +56,12 @@ def wrapped(template: str, text: str, **special: str) -> str:
         "add_generation_prompt": True,
         **special,
     }
-    with (
-        _ONE_AT_A_TIME,
-        start_python([template_process.__file__]) as process,
-        ended_after(process, LOADING + SECONDS),
-    ):
-        said, _ = process.communicate(json.dumps(asked).encode())
-    if process.returncode:
-        raise ValueError(
-            f"The chat template takes more than {SECONDS} seconds or {MEMORY / 2**20:.0f} MiB of memory."
-        )
-    answer: dict[str, str] = json.loads(said)
-    if "error" in answer:
-        raise ValueError(f"The chat template cannot be rendered ({answer['error']}).")
-    return answer["text"]
+    with _ONE_AT_A_TIME:
+        try:
+            answer = Bounded(template_process.__file__, MEMORY, dict).ask(asked, SECONDS)
+        except ValueError as error:
+            raise ValueError(f"The chat template cannot be rendered ({error}).") from None
+    return str(answer["text"])
 
 
 NO_TOKENIZER = "it has no tokenizer (tokenizer.json)"

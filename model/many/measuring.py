@@ -18,8 +18,9 @@ from model.many.progress import PromptProgress, counted
 from model.many.prompts import FIRST, LAST, GivenPrompts, PlacedPrompt, placed, prompts_of
 from model.many.replacing import Ablation, HeadDonors, values_replaced
 from model.many.traces import trace_all
-from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.steering import PassChange, Steering
+from model.nn.intervention import UNCHANGED, Intervention, PassChange
+from model.nn.steering import Steering
+from model.run.protocols import in_names
 from model.system.border import at_border, check_name
 from model.trace.arrays import Array, Wide
 from model.trace.blocks import of_query
@@ -193,9 +194,8 @@ class _Questions:
         """The rows of one prompt after the other. run: what the change is called."""
         donors = None
         if self.ablate is not None:
-            if isinstance(change, Steering):
-                raise ValueError("Heads of a steered run cannot be ablated.")
-            donors = HeadDonors.of(self.model, self.prompts, self.ablate, change, self.seed)
+            held = in_names(change, self.model)
+            donors = HeadDonors.of(self.model, self.prompts, self.ablate, held, self.seed)
         texts = (one.prompt.text for one in self.prompts)
         passes = trace_all(self.model, texts, intervention=change, batch=self.batch)
         for number, trace in enumerate(passes):

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 from model.analysis.padded_batch import padded
-from model.nn.intervention import MASKS, UNCHANGED
-from model.nn.steering import PassChange, Steering
+from model.nn.intervention import MASKS, UNCHANGED, Intervention, PassChange
 from model.run.inputs import TokenIds
 from model.run.model import Model, trace_of_pass
 from model.run.passes import forward, rows_of_length
@@ -60,7 +59,7 @@ def trace_all(
     Args:
         model: what `load_model` gives.
         texts: texts, or token ids of each; read one by one; may be endless.
-        intervention: what is changed in every pass; or a `Steering`, which the traces do not name.
+        intervention: what is changed in every pass; a `Steering` alone serves too.
         batch: texts of one pass at most; None: as many as keep its arrays small.
         record: "full" also keeps feed-forward activations and norm outputs.
 
@@ -74,13 +73,13 @@ def trace_all(
     return _together(model, texts, change, batch, record)
 
 
-def _may_be_padded(model: Model, change: PassChange) -> bool:
+def _may_be_padded(model: Model, change: Intervention) -> bool:
     """Whether no token of a text reads the padding after it, and texts may be of several lengths."""
     layers = model.module.attentions()
     hides = model.config.shape == "encoder" or all(one.place.kind == "causal" for one in layers)
     if model.config.shape == "encoder-decoder" or not hides:
         return False
-    return isinstance(change, Steering) or not (
+    return not (
         MASKS[change.mask].removes_model_mask
         or math.isfinite(change.fill)
         or change.dropout
@@ -96,7 +95,7 @@ class _ReadText:
 
 
 def _one_by_one(
-    model: Model, texts: Iterable[str | TokenIds], change: PassChange, record: Record
+    model: Model, texts: Iterable[str | TokenIds], change: Intervention, record: Record
 ) -> Iterator[Trace]:
     for number, text in enumerate(texts):
         try:
@@ -113,7 +112,7 @@ def _note(number: int, text: object) -> str:
 def _together(
     model: Model,
     texts: Iterable[str | TokenIds],
-    change: PassChange,
+    change: Intervention,
     batch: int | None,
     record: Record,
 ) -> Iterator[Trace]:
@@ -131,7 +130,9 @@ def _together(
         yield from passes.traces(waiting)
 
 
-def _read(model: Model, texts: Iterable[str | TokenIds], change: PassChange) -> Iterator[_ReadText]:
+def _read(
+    model: Model, texts: Iterable[str | TokenIds], change: Intervention
+) -> Iterator[_ReadText]:
     """The texts as tokens. Raises ValueError as `Model.trace` does."""
     model.require_run()
     for number, text in enumerate(texts):
@@ -150,7 +151,7 @@ class _Batches:
     several lengths: some models of the library read how long the batch is (MPT) or a token's neighbour
     (MobileBERT)."""
 
-    def __init__(self, model: Model, change: PassChange, record: Record) -> None:
+    def __init__(self, model: Model, change: Intervention, record: Record) -> None:
         self.model, self.change, self.record = model, change, record
         self.pads: bool | None = None  # None: not tried yet
 

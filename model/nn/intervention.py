@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 
 from model.nn.config import Shape
 from model.nn.patches import Patch
+from model.nn.steering import Steering
 from model.system.border import check_fields
+from model.system.words import Words
+
+say = Words("nn.intervention")
 
 MaskChoice = Literal["model", "none", "causal"]
 
@@ -31,10 +35,14 @@ class Mask:
     )
     is_causal: bool = False  # whether it hides the future
 
+    def hides_future(self, *, own: bool) -> bool:
+        """Whether no query of a stack reads a later key. own: whether the model's own mask sees to that."""
+        return self.is_causal or (own and not self.removes_model_mask)
+
     def title_for(self, shape: Shape) -> str:
         """What it is called for models of a shape: an encoder hides no future."""
         return (
-            "none: every token visible"
+            say("every_token_visible")
             if self.removes_model_mask and shape == "encoder"
             else self.title
         )
@@ -84,11 +92,11 @@ _MEMBERS = {
 class Intervention:
     """An intervention. The default changes nothing.
 
-    `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in
-    the attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where
-    the model has no such stage. `positions`, `ablated`, `weights`, `stream` and `patch` hold for the whole
-    model. A sub-layer goes by its name, or by the number of its layer where each layer has one; a run's own
-    intervention has the names. Positions are token numbers, counted from 0. The weights of a row that are
+    `scale`, `cap`, `bias`, `sinks`, `mask`, `window`, `hidden`, `blocked`, `fill` and `dropout` hold in the
+    attention sub-layers named by `only` (None: in all). `cap`, `bias` and `sinks` change nothing where the
+    model has no such stage. `positions`, `ablated`, `weights`, `stream`, `patch` and `steering` hold for the
+    whole model. A sub-layer goes by its name, or by the number of its layer where each layer has one; a run's
+    own intervention has the names. Positions are token numbers, counted from 0. The weights of a row that are
     not set by hand share what is left to 1, in their own proportions. A causal mask and a window concern
     self-attention; cross-attention joins two sequences and gets one only where `only` names it.
 
@@ -130,6 +138,7 @@ class Intervention:
     cap: bool = True  # False: scores are not capped
     bias: bool = True  # False: nothing is added to the scores
     sinks: bool = True  # False: no sink takes a part of the weight
+    steering: Steering | None = None  # a direction added to the stream that a layer reads
 
     if TYPE_CHECKING:  # any collection serves where a set is kept
 
@@ -152,6 +161,7 @@ class Intervention:
             cap: bool = True,
             bias: bool = True,
             sinks: bool = True,
+            steering: Steering | None = None,
         ) -> None: ...
 
     def __repr__(self) -> str:
@@ -161,29 +171,35 @@ class Intervention:
         return f"Intervention({', '.join(changed)})"
 
     def __post_init__(self) -> None:
-        if (
-            type(self) is Intervention
-        ):  # one from a file has annotations of its own, and is checked by them
-            check_fields(self, besides=_MEMBERS)
-        for name in _MEMBERS:
-            members = getattr(self, name)
-            if members is not None or name != "only":
-                object.__setattr__(self, name, _members(name, members))
-        for row, total in self._set_by_hand().items():
+        # One from a file has annotations of its own, and is checked by them.
+        if type(self) is Intervention:
+            check_fields(self, besides=(*_MEMBERS, "mask"))  # masks can be added
+        for field in _MEMBERS:
+            members = getattr(self, field)
+            is_empty = type(members) is frozenset and not members
+            if not is_empty and (members is not None or field != "only"):
+                object.__setattr__(self, field, _members(field, members))
+        if len({cell[:4] for cell in self.weights}) < len(self.weights):
+            raise ValueError("One weight is set to two values.")
+        rows: dict[tuple[str, int, int], float] = {}
+        for name, head, query, _, weight in self.weights:
+            rows[name, head, query] = rows.get((name, head, query), 0.0) + weight
+        for (name, head, query), total in rows.items():
             if total > 1 + 1e-9:
                 raise ValueError(
-                    f"The weights set in row {row[2]} of {row[0]}, head {row[1]}, sum to {total:g}; they "
+                    f"The weights set in row {query} of {name}, head {head}, sum to {total:g}; they "
                     "can sum to 1 at most."
                 )
         if len({cell[:3] for cell in self.stream}) < len(self.stream):
             raise ValueError("One number of the stream is set to two values.")
-        for name in ("scale", "fill", "dropout"):
-            if 0 < abs(getattr(self, name) or 0) < SMALLEST:
+        for field in ("scale", "fill", "dropout"):
+            if 0 < abs(getattr(self, field) or 0) < SMALLEST:
                 raise ValueError(
-                    f"{name} is {getattr(self, name)}; it must be 0, or at least {SMALLEST:.2g} away from 0, "
-                    "as far as single precision tells numbers apart."
+                    f"{field} is {getattr(self, field)}; it must be 0, or at least {SMALLEST:.2g} away from "
+                    "0, as far as single precision tells numbers apart."
                 )
-        if self.mask not in tuple(MASKS):
+        given: object = self.mask  # that of a caller without types
+        if not isinstance(given, str) or given not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; it must be one of {tuple(MASKS)}.")
         if self.scale is not None and not abs(self.scale) <= LARGEST_SCALE:
             raise ValueError(
@@ -222,16 +238,11 @@ class Intervention:
         """The numbers set by hand in the stream that one layer reads: token, dimension, value."""
         return tuple(sorted(cell[1:] for cell in self.stream if cell[0] == name))
 
-    def _set_by_hand(self) -> dict[tuple[str, int, int], float]:
-        """The sum of the weights set in each row."""
-        cells = {cell[:4] for cell in self.weights}
-        if len(cells) < len(self.weights):
-            raise ValueError("One weight is set to two values.")
-        rows: dict[tuple[str, int, int], float] = {}
-        for name, head, query, _, weight in self.weights:
-            row = name, head, query
-            rows[row] = rows.get(row, 0.0) + weight
-        return rows
+    @property
+    def sets_stream(self) -> bool:
+        """Whether the stream is no more the sum of what the layers wrote."""
+        patched = self.patch is not None and any(kind == "stream" for kind, *_ in self.patch.parts)
+        return bool(self.stream or self.steering or patched)
 
     def ablated_heads(self, name: str) -> tuple[int, ...]:
         """The heads of one attention sub-layer whose output is zero."""
@@ -286,3 +297,9 @@ def _as_code(value: object) -> str:
 
 
 UNCHANGED = Intervention()
+PassChange = Intervention | Steering  # what holds in a pass
+
+
+def intervention_of(change: PassChange) -> Intervention:
+    """A change as an intervention."""
+    return change if isinstance(change, Intervention) else Intervention(steering=change)

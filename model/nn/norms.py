@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from model.system.words import Words
+
+say = Words("nn.norms")
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -30,7 +34,7 @@ class NormLaw:
     size, size_in_words = "variance", "Variance"  # what stands under the root
     spread = "deviation"  # the root of it
     entry, spread_of_entry = (
-        "Difference from the mean",
+        say("norm_law_entry"),
         "deviation",
     )  # in an exercise, above and below
     taken = "mean and deviation"  # what it takes from each vector
@@ -41,17 +45,20 @@ class NormLaw:
     around = "mean ± deviation"  # what a picture of the spread shows
     of_row = "mean and variance"  # what the formula of a row needs
     in_text = "(x − μ) / √(σ² + ε)"
-    compared = "the kernel's own mean differs by at most {mean}, its 1/√(σ²+ε)"
     recalled = ""  # the formula beside an exercise, where the notes have none
     shifts = True  # whether a β is added
     centres = True  # whether the mean is subtracted first
     idea = ""  # what is told of such a model beside the layer norm
-    words_in_code = "Layer norm: each token's vector brought to mean 0 and variance 1."
+    words_in_code = say("norm_law_words_in_code")
     code: Sequence[tuple[str, bool]] = (  # lines of a listing; whether their result is as wide as x
         ("mean = x.mean(-1, keepdim=True)", False),
         ("variance = (x - mean).square().mean(-1, keepdim=True)", False),
         ("normalized = (x - mean) / (variance + {epsilon}).sqrt()", True),
     )
+
+    def compared(self, mean: str) -> str:
+        """What is said of the kernel's statistics before their difference. mean: how far its mean differs."""
+        return say("norm_law_compared", mean=mean)
 
     def apply(
         self, x: "Tensor", gamma: "Tensor | None", beta: "Tensor | None", epsilon: float
@@ -112,23 +119,23 @@ class RmsNorm(NormLaw):
     """x / √(ms + ε) · γ, with the mean of the squares (Zhang and Sennrich 2019)."""
 
     name, short, in_map, in_torch = "RMS norm", "RMS", "RMS norm", "rms_norm"
-    size, size_in_words, spread = "mean square", "Mean of the squares", "root mean square"
+    size, size_in_words, spread = "mean square", say("rms_norm_size_in_words"), "root mean square"
     entry, spread_of_entry, taken = "x", "root", "root mean square"
     measured = (("root mean square", "spread"),)
     around, of_row, in_text = "± root mean square", "the mean square", "x / √(mean x² + ε)"
-    compared = "the recorded 1/√(ms+ε) differs"
     recalled = r"\hat x = \frac{x}{\sqrt{\frac{1}{n}\sum_m x_m^2 + \varepsilon}}"
     shifts = centres = False
-    idea = (
-        "**This model has RMS norms instead.** They subtract no mean and add no β: each vector is "
-        "divided by the root of the mean of its squares, then multiplied by γ."
-    )
-    words_in_code = "RMS norm: each token's vector divided by the root of its mean square."
+    idea = say("rms_norm_idea")
+    words_in_code = say("rms_norm_words_in_code")
     code = (
         ("mean_square = x.square().mean(-1, keepdim=True)", False),
         ("normalized = x / (mean_square + {epsilon}).sqrt()", True),
     )
     _sizes = r"\mathrm{ms} &= \frac1d \sum_i x_i^2 \\"
+
+    def compared(self, mean: str) -> str:
+        """It subtracts no mean."""
+        return say("rms_norm_compared")
 
     def apply(
         self, x: "Tensor", gamma: "Tensor | None", beta: "Tensor | None", epsilon: float
@@ -197,25 +204,21 @@ NORM_PLACES: Mapping[NormPlace, NormOrder] = {
     "pre": NormOrder(
         ("x", "norm", "f", "+", "out"),
         r"x_{l+1} = x_l + f_l(\mathrm{norm}(x_l))",
-        "This model is **pre-norm**, as GPT-2 is: each sub-layer reads a normalized copy, and "
-        "the stream itself is never rescaled. A pre-norm stack therefore ends with one more norm.",
+        say("pre_norm"),
     ),
     "post": NormOrder(
         ("x", "f", "+", "norm", "out"),
         r"x_{l+1} = \mathrm{norm}(x_l + f_l(x_l))",
-        "This model is **post-norm**, as the 2017 transformer and BERT are: the norm stands "
-        "after the sum, so the stream itself is rescaled at every sub-layer. No final norm is needed.",
+        say("post_norm"),
     ),
     "both": NormOrder(  # Gemma 2
         ("x", "norm", "f", "norm", "+", "out"),
         r"x_{l+1} = x_l + \mathrm{norm}(f_l(\mathrm{norm}(x_l)))",
-        "This model norms **what each sub-layer reads and what it writes**, as Gemma 2 does. The norm "
-        "after the sub-layer keeps what is added to the stream small; the stream itself is never rescaled.",
+        say("sandwich_norm"),
     ),
     "after": NormOrder(  # OLMo 2
         ("x", "f", "norm", "+", "out"),
         r"x_{l+1} = x_l + \mathrm{norm}(f_l(x_l))",
-        "This model norms **what each sub-layer writes**, before that is added to the stream, as OLMo 2 "
-        "does. The sub-layer reads the stream as it is; the stream itself is never rescaled.",
+        say("norm_after"),
     ),
 }

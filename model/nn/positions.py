@@ -11,6 +11,10 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from model.system.words import Words
+
+say = Words("nn.positions")
+
 PositionKind = Literal[
     "learned", "sinusoidal", "rotary", "alibi", "buckets", "disentangled", "none"
 ]
@@ -20,10 +24,7 @@ _LETTERS: Mapping[RotaryPairs, tuple[str, str]] = {
     "halves": ("i", "i+r/2"),
     "neighbours": ("2i", "2i+1"),
 }
-_INTO_SCORES = (
-    "This model adds no positions to its tokens: they are added to the scores. So the first state "
-    "is the token's vector alone."
-)
+_INTO_SCORES = say("into_scores")
 
 
 class Sizes(Protocol):
@@ -48,10 +49,8 @@ class Sizes(Protocol):
 class PositionLaw:
     """One kind of positions; this one is no positions at all."""
 
-    words: ClassVar[str] = "no positions at all"  # what such a model has
-    without: ClassVar[str] = (
-        "This model has no positions at all. So the first state is the token's vector alone."
-    )
+    words: ClassVar[str] = say("position_law_words")  # what such a model has
+    without: ClassVar[str] = say("position_law_without")
     adds: ClassVar[bool] = False  # a vector to each token's
     turns: ClassVar[bool] = False  # queries and keys
     biases: ClassVar[bool] = False  # the scores
@@ -104,14 +103,8 @@ class TableLaw(PositionLaw, ABC):
 class Learned(TableLaw):
     words, adds = "learned positions", True
     title, code = "Learned", "table"
-    look = (
-        "This table was learned. Look for columns that change slowly from position to "
-        "position, and for rows that differ from all others."
-    )
-    alike = (
-        "Is there a band along the diagonal? Then the model has learned that neighbours are "
-        "similar, although nothing told it that position 3 comes after position 2."
-    )
+    look = say("learned_look")
+    alike = say("learned_alike")
 
     def formula(self, config: Sizes | None = None) -> str:
         return r"PE_p = W_p \quad \text{(row } p \text{ of a learned table)}"
@@ -161,14 +154,8 @@ class Sinusoidal(InPairs):
 
     words, adds = "sinusoidal positions", True
     title, code = "Sinusoidal", "sinusoidal"
-    look = (
-        "The left columns change from one position to the next, the right ones hardly at all, "
-        "like the fast and slow hands of a clock. Together they give every position its own "
-        "row."
-    )
-    alike = (
-        "Stripes along the diagonal: how similar two positions are depends only on their distance."
-    )
+    look = say("sinusoidal_look")
+    alike = say("sinusoidal_alike")
 
     def rows(self, length: int, width: int, base: float = 10_000.0) -> NDArray[np.float64]:
         """(position, width) by the formula.
@@ -198,22 +185,12 @@ class Rotary(InPairs):
     """Su et al. 2021, "RoFormer", section 3.4.2: the angle by which each pair of a query or key is turned."""
 
     words, turns = "rotary positions", True
-    without = (
-        "This model adds no positions: it rotates its queries and keys instead. So the first "
-        "state is the token's vector alone."
-    )
+    without = say("rotary_without")
     title, code = "Rotary", "rotary"
-    look = (
-        "Nothing is added here. Each pair of numbers in a query or key is rotated by an angle "
-        "that grows with the position: fast in the left columns, slowly in the right ones."
-    )
-    alike = (
-        "Stripes along the diagonal: the rotation between two positions depends only on their "
-        "distance. Sinusoidal positions with the same base, as wide as the rotated part of a "
-        "head, give the same picture."
-    )
+    look = say("rotary_look")
+    alike = say("rotary_alike")
     similarity = r"\frac{2}{r} \sum_i \cos(\alpha_{m,i} - \alpha_{n,i})"
-    of_width, column, value = "head width", "pair", "cosine of the angle"
+    of_width, column, value = "head width", "pair", say("rotary_value")
 
     def width(self, config: Sizes) -> int:
         return config.rotary_dim
@@ -274,15 +251,9 @@ class BiasLaw(PositionLaw, ABC):
 class Alibi(BiasLaw):
     """Press et al. 2022."""
 
-    words = "no such vectors: ALiBi adds numbers to its scores"
-    look = (
-        "Each head subtracts its own slope for every step of distance. A steep head reads its neighbours, a "
-        "flat one hardly notices the distance."
-    )
-    remark = (
-        " They are given relative to the token itself: a number that is added to a whole row of scores "
-        "changes no weight."
-    )
+    words = say("alibi_words")
+    look = say("alibi_look")
+    remark = say("alibi_remark")
     relative = True
 
     def formula(self, *, two_ways: bool = False) -> str:
@@ -295,11 +266,8 @@ class Alibi(BiasLaw):
 class Buckets(BiasLaw):
     """Raffel et al. 2020 (T5), section 2.1."""
 
-    words = "no such vectors: it adds numbers to its scores, by buckets of distances"
-    look = (
-        "Each bucket of distances has one learned number. Short distances have a bucket each, so the curve "
-        "may change at every token; far ones share a bucket, so it turns into stairs."
-    )
+    words = say("buckets_words")
+    look = say("buckets_look")
     in_steps = True
 
     def check(self, config: Sizes) -> None:
@@ -326,7 +294,7 @@ class Disentangled(PositionLaw):
     """He et al. 2021 (DeBERTa): terms of content and position, which have no one number a distance."""
 
     biases, without = True, _INTO_SCORES
-    words = "positions that enter its scores alone"
+    words = say("disentangled_words")
 
 
 SINUSOIDAL, ROTARY, ALIBI = Sinusoidal(), Rotary(), Alibi()

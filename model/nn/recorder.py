@@ -82,6 +82,7 @@ class Rerun:
     modules: tuple[nn.Module, ...]  # that it runs
     intervention: Intervention
     source: Stack
+    longest: tuple[Tensor, Tensor]  # (head,), (key head,): the lengths of the longest vectors
     threads: int = field(default_factory=torch.get_num_threads)
 
     @property
@@ -204,7 +205,8 @@ class Recorder:
         sizes = {
             name: getattr(call, name).to("meta") for name in ("query", "key", "value", "output")
         }
-        rerun = Rerun(run, modules, self.intervention, self.source)
+        queries, keys = (one[0].float().norm(dim=-1).amax(-1) for one in (call.query, call.key))
+        rerun = Rerun(run, modules, self.intervention, self.source, (queries, keys))
         self.attention[-1] = replace(call, **sizes, rerun=rerun)
 
     def intervention_at(self, place: Place, window: int | None = None) -> Intervention:
@@ -255,7 +257,10 @@ class Recorder:
             name: of the layer's first attention sub-layer.
             state: (B, T, C).
         """
-        read = _with_numbers(self.through("stream", name, state), self.intervention.stream_in(name))
+        read, steering = self.through("stream", name, state), self.intervention.steering
+        if steering is not None and steering.place == name:
+            read = steering.added(read)
+        read = _with_numbers(read, self.intervention.stream_in(name))
         states = self.streams.get(stack)
         if read is not state and states:
             last = states[-1]

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from model.system.words import Words
+
+say = Words("nn.stages")
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -122,7 +126,7 @@ class Cap(ScoreStage):
     name, field, is_array = "capped", "cap", False
     word, readout, without = "cap", "capped", "no cap"
     step, absent, refusal = "tanh", "not capped", "caps its scores"
-    note = "The cap bends large scores, so these parts add up only before it."
+    note = say("cap_note")
 
     def tensors(self, scores: "Tensor", value: Any) -> "Tensor":
         return (scores / value).tanh() * value
@@ -139,18 +143,14 @@ class Cap(ScoreStage):
 
     def look(self, value: Any) -> str:
         if value is None:
-            return "The same as before: nothing is capped here."
-        return (
-            f"No score is larger than {value:g} or smaller than −{value:g} now. Small ones hardly change, "
-            "and the order stays."
-        )
+            return say("cap_absent")
+        return say("cap_look", cap=value)
 
     def does(self, value: Any) -> str:
         return f"caps it to ±{value:g}"
 
     def beat(self, value: Any) -> str:
-        becomes = f"{value:g} · tanh(score / {value:g})"
-        return f"Each score becomes {becomes}: large ones shrink, small ones hardly change."
+        return say("cap_beat", cap=value)
 
     def slots(self, value: Any) -> Mapping[str, object]:
         return {"cap": repr(value)}
@@ -162,7 +162,7 @@ class Cap(ScoreStage):
         return [(code, (config.heads, "n", "n"))] if config.cap else []
 
     def switch(self, values: Iterable[Any]) -> str:
-        return f"Soft cap of the scores: {' and '.join(f'±{cap:g}' for cap in sorted({*values}))}"
+        return say("cap_switch", caps=" and ".join(f"±{cap:g}" for cap in sorted({*values})))
 
     def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
         return {"cap": max(values, default=0.0)}
@@ -181,7 +181,7 @@ class Bias(ScoreStage):
 
     name, field, by_kernel = "biased", "bias", True
     word, readout, without = "bias", "with bias", "no bias"
-    step, absent, refusal = "+ bias", "no bias", "adds biases to its scores"
+    step, absent, refusal = "+ bias", "no bias", say("bias_refusal")
 
     def tensors(self, scores: "Tensor", value: Any) -> "Tensor":
         return scores + value
@@ -194,16 +194,13 @@ class Bias(ScoreStage):
         return Terms(rf"\text{{{before}}}_{{ij}} + b_{{ij}}", plain, f"@{before}@ + @(bias)@")
 
     def look(self, value: Any) -> str:
-        return (
-            "A number that depends only on the positions of query and key is added to each score: the scores "
-            "of near and of far tokens move apart."
-        )
+        return say("bias_look")
 
     def does(self, value: Any) -> str:
-        return "adds a bias of the two positions"
+        return say("bias_does")
 
     def beat(self, value: Any) -> str:
-        return "Each score gets the bias of its key's place."
+        return say("bias_beat")
 
     def slots(self, value: Any) -> Mapping[str, object]:
         heads, queries = (1, 1) if value is None else value.shape[:2]
@@ -226,7 +223,7 @@ class Bias(ScoreStage):
         ]
 
     def switch(self, values: Iterable[Any]) -> str:
-        return "Bias, added to the scores"
+        return say("bias_switch")
 
     def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
         return {}  # the kind of positions says so
@@ -258,12 +255,9 @@ class Sinks(OptionalStage):
     field, word, readout, without = "sinks", "sink", "sink", "no sinks"
     nothing = -np.inf
     refusal = "has sinks"
-    note = "A number added to all scores of a row takes weight from the sink."
-    sums = "rows sum to 1 with the column of the sink"
-    look = (
-        "The last column is the sink: a learned number for each head that takes part in the softmax and has "
-        "no value, so what it takes goes nowhere. "
-    )
+    note = say("sinks_note")
+    sums = say("sinks_sums")
+    look = say("sinks_look")
 
     def joined(self, masked: "Tensor", sinks: "Tensor | None") -> "Tensor":
         """(…, H, T, S + 1): masked scores with each head's sink (H,) in the last column."""
@@ -275,7 +269,7 @@ class Sinks(OptionalStage):
         return torch.cat([masked, column], -1)
 
     def switch(self, values: Iterable[Any]) -> str:
-        return "Learned sinks in the softmax"
+        return say("sinks_switch")
 
     def in_config(self, values: Sequence[Any]) -> Mapping[str, Any]:
         return {"sinks": bool(values)}

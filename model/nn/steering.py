@@ -5,21 +5,25 @@ Activation Addition".
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from model.nn.intervention import UNCHANGED, Intervention
 from model.nn.patches import Hooks
 from model.system.border import at_border, check_fields
+
+if TYPE_CHECKING:  # pages are drawn first
+    import torch
 
 
 @dataclass(frozen=True, eq=False)
 class Steering:
     """A multiple of a direction, added to the stream that a layer reads, at every token.
 
-    `Model.trace`, `Model.generate`, `trace_all` and `measure` take it where they take an intervention; the
-    traces do not name it.
+    `Model.trace`, `Model.generate`, `trace_all` and `measure` take it where they take an intervention; it is
+    then the `steering` of the trace's intervention, and `Intervention(ablated=…, steering=…)` changes more
+    beside it. Two of the same numbers are equal. Raises ValueError for a direction that is not a row of
+    finite numbers.
 
     >>> from model.nn.steering import Steering
     >>> toward = trace.residual["decoder"][2][1]  # (C,): what the stream holds at a token
@@ -27,8 +31,8 @@ class Steering:
     >>> steering, [*steering.hooks(model.device)]
     (<Steering before decoder.1.self: 2 × 256 numbers>, [('stream', 'decoder.1.self')])
     >>> steered = model.trace(trace.text, intervention=steering)
-    >>> bool((steered.logits != trace.logits).any())
-    True
+    >>> bool((steered.logits != trace.logits).any()), steered.intervention
+    (True, Intervention(steering=<Steering before decoder.1.self: 2 × 256 numbers>))
     """
 
     toward: "np.typing.NDArray[np.float32]"  # (C,), as `direction` gives it
@@ -37,22 +41,34 @@ class Steering:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        toward = np.array(self.toward, np.float32)  # a copy, which nobody changes
+        if toward.ndim != 1 or not np.isfinite(self.multiple * toward).all():
+            raise ValueError(
+                "A direction is one row of finite numbers, and its multiple is finite."
+            )
+        toward.flags.writeable = False
+        object.__setattr__(self, "toward", toward)
 
     def __repr__(self) -> str:
         return f"<Steering before {self.place}: {self.multiple:g} × {len(self.toward)} numbers>"
 
+    def _key(self) -> tuple[bytes, str | int, float]:
+        return self.toward.tobytes(), self.place, self.multiple
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Steering) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def added(self, x: "torch.Tensor") -> "torch.Tensor":
+        """A state (…, C) with the multiple of the direction."""
+        import torch  # takes seconds
+
+        numbers = torch.from_numpy(self.multiple * self.toward)
+        return x + numbers.to(x.device, x.dtype, non_blocking=True)
+
     @at_border
-    def hooks(self, device: torch.device) -> Hooks:
-        """What adds it while a pass runs."""
-        added = torch.tensor(np.asarray(self.toward), device=device) * self.multiple
-        return {("stream", str(self.place)): lambda x: x + added.to(x.dtype)}
-
-
-PassChange = Intervention | Steering  # what holds in a pass
-
-
-def parted(change: PassChange, device: torch.device) -> tuple[Intervention, tuple[Hooks, ...]]:
-    """What a recorder carries of a change."""
-    if isinstance(change, Intervention):
-        return change, ()
-    return UNCHANGED, (change.hooks(device),)
+    def hooks(self, device: "torch.device") -> Hooks:
+        """What adds it while a pass runs on a device."""
+        return {("stream", str(self.place)): self.added}

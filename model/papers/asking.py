@@ -114,22 +114,18 @@ def _answer(subject: Subject, claim: PaperClaim) -> PaperResult:
         seconds = time.perf_counter() - begun
         return result_of(claim, name, NOT_ASKED, str(refusal), seconds=seconds)
     holds = claim.rule.holds(measured.figure.value, measured.control.value, measured.error)
+    # Figure, control and rule, and what else is known.
+    apart = brief(distance(measured.figure.value, measured.control.value))
+    error = "" if measured.error is None else f" (standard error {brief(measured.error)})"
+    sentence = f"{brief(measured.figure.value)} beside {brief(measured.control.value)}, {apart} apart{error}."
     return result_of(
         claim,
         name,
         HOLDS if holds else HOLDS_NOT,
-        _reason(claim, measured),
+        " ".join(filter(None, (sentence, claim.rule.words, measured.note))),
         figure=PaperQuantity(measured.figure.value, measured.figure.unit),
         control=PaperQuantity(measured.control.value, measured.control.unit),
         prompts=measured.prompts,
         seeds=measured.seeds,
         seconds=time.perf_counter() - begun,
     )
-
-
-def _reason(claim: PaperClaim, measured: Measured) -> str:
-    """Figure, control and rule, and what else is known."""
-    apart = brief(distance(measured.figure.value, measured.control.value))
-    error = "" if measured.error is None else f" (standard error {brief(measured.error)})"
-    sentence = f"{brief(measured.figure.value)} beside {brief(measured.control.value)}, {apart} apart{error}."
-    return " ".join(filter(None, (sentence, claim.rule.words, measured.note)))

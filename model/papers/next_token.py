@@ -25,7 +25,6 @@ from model.papers.texts import (
 )
 from model.system.words import Words
 from model.trace.arrays import Array, Wide
-from model.trace.records import Token
 from model.trace.trace import Trace
 
 say = Words("papers.next_token")
@@ -225,7 +224,10 @@ def longer_texts(subject: Subject) -> Measured:
     require_decoder(subject.model)
     texts = [one.tokens for one in passages(subject.model, LONG)]
     length = min(map(len, texts))
-    first = _framing(texts)
+    # How many special tokens stand before each text.
+    first = min(
+        next((at for at, token in enumerate(one) if not token.special), len(one)) for one in texts
+    )
     if length < first + NEAR + 2 * LATE:
         raise NotAskedError("This model reads no text that is long enough.")
     own = [one[:length] for one in texts]
@@ -242,13 +244,6 @@ def longer_texts(subject: Subject) -> Measured:
         Sample(few - another, say("nats_another_text")),
         f"Texts of {length} tokens.",
         3 * len(own),
-    )
-
-
-def _framing(texts: Sequence[tuple[Token, ...]]) -> int:
-    """How many special tokens stand before each text."""
-    return min(
-        next((at for at, token in enumerate(one) if not token.special), len(one)) for one in texts
     )
 
 

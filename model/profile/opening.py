@@ -81,7 +81,15 @@ def _heads(folder: Path) -> tuple[HeadsMetadata, pa.Table]:
 def _read(folder: Path) -> _Contents:
     said, heads = _heads(folder)
     names = tuple(zip(heads["layer"].to_pylist(), heads["head"].to_pylist(), strict=True))
-    _check_names(names)
+    # Each head is named once, after a sub-layer of attention.
+    if not names or len(set(names)) != len(names):
+        raise ValueError("its heads are not named once each")
+    for layer in {layer for layer, _ in names}:
+        place = Place.named(layer)
+        if place.name != layer or place.layer is None or place.kind not in ("self", "cross"):
+            raise ValueError(f"{layer!r} has no heads")
+    if min(head for _, head in names) < 0:
+        raise ValueError("a head has a number below 0")
     most = {
         "examples": len(names) * len(CRITERIA) * KEPT,
         "windows": len(names) * len(CRITERIA) * KEPT,
@@ -150,18 +158,6 @@ def _check_lengths(column: pa.DictionaryArray, most: int, name: str) -> None:
     longest, all_ = pc.max(lengths).as_py() or 0, pc.sum(lengths).as_py() or 0
     if longest > most or all_ > MOST_BYTES:
         raise ValueError(f"its {name} is too long")
-
-
-def _check_names(names: tuple[Head, ...]) -> None:
-    """Each head is named once, after a sub-layer of attention."""
-    if not names or len(set(names)) != len(names):
-        raise ValueError("its heads are not named once each")
-    for layer in {layer for layer, _ in names}:
-        place = Place.named(layer)
-        if place.name != layer or place.layer is None or place.kind not in ("self", "cross"):
-            raise ValueError(f"{layer!r} has no heads")
-    if min(head for _, head in names) < 0:
-        raise ValueError("a head has a number below 0")
 
 
 def _numbers(heads: pa.Table, window: int) -> Mapping[str, Whole]:

@@ -11,15 +11,16 @@ import torch
 from torch import Tensor
 
 from model.nn.config import ProvenPart, Reasons, Stack, TransformerConfig
-from model.nn.intervention import UNCHANGED
+from model.nn.intervention import UNCHANGED, Intervention, PassChange
 from model.nn.places import place_of, within
 from model.nn.recorder import Recorder, recording
-from model.nn.steering import PassChange, parted
+from model.run.by_token import read_by_token
 from model.run.inputs import TokenIds, ids_given, is_several
-from model.run.passes import from_other_run
+from model.run.other_run import from_other_run
 from model.run.protocols import (
     AttentionLayer,
     Runnable,
+    check_cached,
     check_continues,
     check_id,
     check_intervention,
@@ -198,7 +199,8 @@ class Model:
         target: str | None = None,
         intervention: PassChange = UNCHANGED,
         *,
-        continued: Sequence[int] = (),
+        continued: Sequence[int | Token] = (),
+        cached: bool = False,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Trace: ...
@@ -219,7 +221,8 @@ class Model:
         target: str | None = None,
         intervention: PassChange = UNCHANGED,
         *,
-        continued: Sequence[int] = (),
+        continued: Sequence[int | Token] = (),
+        cached: bool = False,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Any:
@@ -230,9 +233,12 @@ class Model:
                 pass each (`trace_all` reads several in one).
             target: what an encoder–decoder's decoder reads; None: the unchanged model's own greedy output, or
                 the text itself where the library takes that (BART as a classifier).
-            continued: ids that the model has written so far. They follow the text (or the target) as ids,
-                because their letters might be tokenized differently.
-            intervention: what is changed; or a `Steering`, which the trace does not name.
+            continued: tokens or ids that the model has written so far, as `generate` gives them. They follow
+                the text (or the target) as ids, because their letters might be tokenized differently.
+            cached: the text is read in one pass and each written token in one of its own, with a key–value
+                cache, as they were when they were written. The rows of all passes are one trace, which has a
+                row for the last token too; `check` covers how they are joined.
+            intervention: what is changed; a `Steering` alone serves too.
             record: "full" adds feed-forward activations and norm outputs.
             explicit: runs without the fused kernel, and records the scores and weights that the model itself
                 computed.
@@ -240,7 +246,7 @@ class Model:
         Raises ValueError, with a sentence for the page, for a text or an intervention that cannot be run.
         """
         if is_several(text):
-            if target is not None or continued:
+            if target is not None or continued or cached:
                 raise ValueError("A target, or what is written so far, is of one text.")
             asked: dict[str, Any] = {"record": record, "explicit": explicit}
             return [self.trace(one, None, intervention, **asked) for one in text]
@@ -250,13 +256,21 @@ class Model:
         check_length(len(tokens), self.config.n_ctx, self.name)
         target_tokens = self._target_tokens(tokens, target, written)
         lengths = len(tokens), len(target_tokens)
-        intervention = check_intervention(intervention, self, lengths)
+        change = check_intervention(intervention, self, lengths)
+        if cached:
+            begun = len(tokens) - len(written)
+            if target_tokens:
+                begun = len(self._target_tokens(tokens, target or "", ()))
+            check_cached(self.name, self.config, change, explicit=explicit)
+            texts = tokens, target_tokens
+            ended, whole = read_by_token(self, texts, begun, intervention=change, level=record)
+            return trace_of_pass(self, whole, ended, *texts, text=text)
         logits = len(target_tokens or tokens) * self.config.d_vocab
         with enough_memory(f"{len(tokens):,} tokens in {self.name}"):
             trace, _ = self._passed(
                 tokens,
                 target_tokens,
-                intervention,
+                change,
                 record=record,
                 explicit=explicit,
                 deferred=logits >= DEFER_FROM,
@@ -302,7 +316,7 @@ class Model:
         self,
         tokens: tuple[Token, ...],
         target_tokens: tuple[Token, ...],
-        intervention: PassChange,
+        intervention: Intervention,
         *,
         record: Literal["attention", "full"],
         explicit: bool,
@@ -310,10 +324,9 @@ class Model:
         text: str | TokenIds,
     ) -> tuple[Trace, Tensor]:
         """The same, with what the pass ends with where the model is."""
-        held, changes = parted(intervention, self.device)
-        recorder = Recorder(held, record, explicit, self.config.source, deferred)
-        recorder.hooks = changes or from_other_run(self, recorder, tokens, target_tokens)
-        recorder.patched = held.patch is not None
+        recorder = Recorder(intervention, record, explicit, self.config.source, deferred)
+        recorder.hooks = from_other_run(self, recorder, tokens, target_tokens)
+        recorder.patched = intervention.patch is not None
         recorder.reruns = self._can_run_again(recorder, max(len(tokens), len(target_tokens)))
         with recording(recorder), torch.inference_mode():
             ended = self.module(*map(self.ids, filter(None, (tokens, target_tokens))))
@@ -407,8 +420,7 @@ class Model:
         tokens = self.tokens(text)
         check_length(len(tokens), self.config.n_ctx, self.name)
         change = check_intervention(intervention, self, (len(tokens), self.config.n_ctx))
-        held, changes = parted(change, self.device)
-        with recording(Recorder(held, source=self.config.source, hooks=changes)):
+        with recording(Recorder(change, source=self.config.source)):
             return self._greedy(tokens, limit)
 
     @asked
@@ -493,8 +505,9 @@ class Model:
         )
         return self.target_tokenizer.named(ids)
 
-    def _written(self, ids: Sequence[int]) -> tuple[Token, ...]:
+    def _written(self, given: Sequence[int | Token]) -> tuple[Token, ...]:
         """The tokens of ids that this model wrote. Raises ValueError for ids that it cannot write."""
+        ids = [one.id if isinstance(one, Token) else one for one in given]
         if ids:
             check_continues(self.name, self.config)
         for id_ in ids:

@@ -5,19 +5,15 @@ Axes: R rows of a batch, T tokens, C d_model, V vocabulary.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from model.nn.intervention import UNCHANGED, Intervention
-from model.nn.patches import HookPoint, Hooks, cache_hooks, patch_hooks
+from model.nn.intervention import UNCHANGED, Intervention, PassChange, intervention_of
+from model.nn.patches import HookPoint, Hooks
 from model.nn.places import Place
 from model.nn.recorder import Level, Recorder, recording
-from model.nn.steering import PassChange, parted
-from model.run.protocols import Named, check_patch
-from model.trace.records import Token
 from model.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -26,48 +22,6 @@ if TYPE_CHECKING:
 MOST_ROWS = 24  # of a batch, so that progress shows often
 MOST_TOKENS = 1024  # of a batch: other visitors wait for its end
 MOST_LOGITS = 2**24  # of a batch: 64 MB
-
-
-class TextReader(Named, Protocol):
-    """A model that reads texts."""
-
-    def tokens(self, text: str) -> tuple[Token, ...]: ...
-
-    def ids(self, tokens: Sequence[Token]) -> Tensor: ...
-
-
-def from_other_run(
-    model: TextReader,
-    recorder: Recorder,
-    tokens: tuple[Token, ...],
-    target_tokens: tuple[Token, ...],
-) -> tuple[Hooks, ...]:
-    """What puts the parts of the other run, which is passed now, into the next one, as its intervention
-    asks.
-
-    Args:
-        recorder: of the next pass; it is read, not written into.
-        tokens: of the text of the next pass.
-        target_tokens: that both decoders read; () without a second stack.
-
-    Raises ValueError where they do not fit.
-    """
-    patch = recorder.intervention.patch
-    if patch is None:
-        return ()
-    other = model.tokens(patch.text)
-    check_patch(patch, model.name, model.module, (len(tokens), len(target_tokens)), len(other))
-    points, kept = patch.points, dict[HookPoint, Tensor]()
-    donor = Recorder(
-        replace(recorder.intervention, patch=None),
-        recorder.level,
-        source=recorder.source,
-        deferred=True,
-        hooks=(cache_hooks(kept, points),),
-    )
-    with recording(donor), torch.inference_mode():
-        model.module(*map(model.ids, filter(None, (other, target_tokens))))
-    return (patch_hooks(kept, [points]),)
 
 
 class ForwardPass(NamedTuple):
@@ -101,8 +55,8 @@ def forward(
         deferred: ends with the last states, where the model has an output matrix of its own.
         padding: (R, T), False = padding; None: there is none.
     """
-    held, changes = parted(intervention, model.device)
-    texts, hooks = _in_rows(model, texts, (*changes, *hooks), rows)
+    texts, hooks = _in_rows(model, texts, hooks, rows)
+    held = intervention_of(intervention)
     recorder = Recorder(held, level, explicit, model.config.source, deferred, hooks=hooks)
     fed = {} if padding is None else {"padding": padding}
     with recording(recorder), torch.inference_mode():

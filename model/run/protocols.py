@@ -1,6 +1,7 @@
 """What `Model` and the pages use of a module, our own transformer or one of the hub, and what is refused to
 run."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, Self
@@ -9,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from model.nn.config import Reasons, TransformerConfig
-from model.nn.intervention import UNCHANGED
+from model.nn.intervention import UNCHANGED, Intervention, PassChange, intervention_of
 from model.nn.key_value_cache import KEEPS_ALL, Eviction, KeyValueCache
 from model.nn.patches import OF_HEADS, Patch
 from model.nn.places import Head, Place, place_of, within
-from model.nn.steering import PassChange, Steering
+from model.nn.steering import Steering
 from model.system.border import is_whole
 from model.system.files import bytes_text
 from model.system.memory import LARGEST_RECORD
@@ -253,7 +254,7 @@ class Named(Protocol):
     module: Runnable
 
 
-def in_names(change: PassChange, model: Named) -> PassChange:
+def in_names(change: PassChange, model: Named) -> Intervention:
     """A change whose sub-layers go by their names, and whose heads count from 0, in place of layers by number
     and of heads counted from the end. Raises ValueError for what the model does not have.
     """
@@ -262,8 +263,10 @@ def in_names(change: PassChange, model: Named) -> PassChange:
     def named(place: str | int) -> str:
         return [*heads][place_of(place, [*heads], model.name)]
 
-    if isinstance(change, Steering):
-        return _in_names(change, named(change.place), model)
+    change = intervention_of(change)
+    steering = change.steering
+    if steering is not None:
+        steering = _in_names(steering, named(steering.place), model)
 
     def of_head(place: str | int, head: int) -> Head:
         return named(place), within(head, heads[named(place)], f"{named(place)} has heads")
@@ -271,7 +274,7 @@ def in_names(change: PassChange, model: Named) -> PassChange:
     ablated = sorted(change.ablated, key=str)
     weights, stream = (sorted(change.weights, key=str), sorted(change.stream, key=str))
     only = None if change.only is None else sorted(change.only, key=str)
-    if only is None and not (ablated or weights or stream):
+    if only is None and not (ablated or weights or stream or steering):
         return change
     return replace(
         change,
@@ -282,6 +285,7 @@ def in_names(change: PassChange, model: Named) -> PassChange:
             for place, head, query, key, weight in weights
         ),
         stream=frozenset((named(place), token, at, value) for place, token, at, value in stream),
+        steering=steering,
     )
 
 
@@ -298,16 +302,13 @@ def _in_names(steering: Steering, place: str, model: Named) -> Steering:
     return replace(steering, place=place)
 
 
-def check_intervention(change: PassChange, model: Named, lengths: tuple[int, int]) -> PassChange:
+def check_intervention(change: PassChange, model: Named, lengths: tuple[int, int]) -> Intervention:
     """The change as `in_names` writes it. Raises ValueError where it names something that this pass does not
     have.
 
     lengths: tokens of the text, and of the target (0 without one).
     """
-    change = in_names(change, model)
-    if isinstance(change, Steering):
-        return change
-    intervention, name, module = change, model.name, model.module
+    intervention, name, module = in_names(change, model), model.name, model.module
     if not intervention.positions:
         require(name, "positions", module.unproven)
     layers = {layer.place.name: layer for layer in module.attentions()}
@@ -402,8 +403,7 @@ def check_continues(
     """Raises ValueError where a model cannot continue a text, or not under an intervention."""
     if config.shape == "encoder":
         raise ValueError(f"{name} is an encoder: it reads text, it does not continue it.")
-    if isinstance(intervention, Steering):
-        return
+    intervention = intervention_of(intervention)
     if intervention.patch is not None:
         raise ValueError(
             "A run with parts of another sentence has a fixed length, so it cannot be continued."
@@ -416,4 +416,17 @@ def check_continues(
         raise ValueError(
             "Weights set by hand stand in one matrix, which grows with each token: such a run cannot be "
             "continued."
+        )
+
+
+def check_cached(
+    name: str, config: TransformerConfig, intervention: Intervention, *, explicit: bool
+) -> None:
+    """Raises ValueError where a text is not read with a cache."""
+    check_continues(name, config, intervention)
+    filled = math.isfinite(intervention.fill)
+    if explicit or intervention.masks or filled or intervention.dropout:
+        raise ValueError(
+            "With a cache a token is read before those after it are there: such passes are not explicit, and "
+            "no mask, mask value or dropout is changed in them."
         )

@@ -5,7 +5,7 @@ refused with a sentence.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -53,6 +53,7 @@ def clean(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+@lru_cache(maxsize=4096)
 def spelled(raw: bytes) -> str:
     """Bytes as text; those of no whole character in hexadecimal: b"\\xf0\\x9f" is "‹F09F›"."""
     written = "".join(
@@ -62,16 +63,18 @@ def spelled(raw: bytes) -> str:
     return written.replace("›‹", "")
 
 
-def spans(raws: Iterable[bytes]) -> Iterator[tuple[int, int]]:
+def spans(raws: Iterable[bytes]) -> list[tuple[int, int]]:
     """Where tokens stand in the text that their bytes make: from the first character to after the last, a
     character that is cut in two in both halves."""
     raws = tuple(raws)
     begun = np.cumsum(
         [byte & 0xC0 != 0x80 for byte in b"".join(raws)]
     )  # characters up to each byte
-    ends = accumulate(len(raw) for raw in raws)
-    for raw, end in zip(raws, ends, strict=True):
-        yield int(begun[end - len(raw)]) - 1, int(begun[end - 1])
+    ends = accumulate(map(len, raws))
+    return [
+        (int(begun[end - len(raw)]) - 1, int(begun[end - 1]))
+        for raw, end in zip(raws, ends, strict=True)
+    ]
 
 
 @lru_cache(maxsize=1)
@@ -120,13 +123,13 @@ class GPT2Subset:
         return [compact for full in gpt2_ids(text) for compact in self._spelled(full)]
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        ids = self.encode(text)
-        places = spans(self.raw(id_) for id_ in ids)
-        return tuple(map(_placed, self.named(ids), places))
+        tokens = self.named(self.encode(text))
+        places = spans([token.raw for token in tokens])
+        return tuple(map(_placed, tokens, places))
 
     def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """Each id with its text and its bytes."""
-        raws = (self.raw(id_) for id_ in ids)
+        raws = [self.raw(id_) for id_ in ids]
         return tuple(Token(int(id_), spelled(raw), raw) for id_, raw in zip(ids, raws, strict=True))
 
     def raw(self, id_: int) -> bytes:

@@ -77,8 +77,8 @@ def check_fields(record: object, *, besides: Collection[str] = ()) -> None:
     """Raises ValueError where a field of a dataclass is not what its annotation allows. besides: fields that
     the class reads in ways of its own."""
     for name, hint in hints_of(type(record).__init__).items():
-        if name not in besides:
-            check_argument(name, getattr(record, name), hint)
+        if name not in besides and type(value := getattr(record, name)) is not hint:
+            check_argument(name, value, hint)
 
 
 def meant(wanted: str, names: Iterable[str]) -> str:
@@ -154,7 +154,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 def _allows(hint: Any, value: object) -> bool:
     origin, members = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return any(_allows(one, value) for one in members)
+        return type(value) in members or any(_allows(one, value) for one in members)
     if hint in (Any, object):
         return True
     if origin is Literal:
@@ -168,7 +168,12 @@ def _allows(hint: Any, value: object) -> bool:
         return isinstance(value, bool | np.bool_)
     kind = origin or hint
     if kind is np.ndarray:
-        return _is_array(value)
+        if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
+            return False
+        try:
+            return np.asarray(value).dtype.kind in "biuf"
+        except (TypeError, ValueError, RuntimeError):
+            return False
     if not isinstance(kind, type) or (getattr(kind, "_is_protocol", False) and not _runtime(kind)):
         return True
     if issubclass(kind, PurePath):
@@ -200,7 +205,9 @@ def _holds(kind: type, members: tuple[Any, ...], value: Any) -> bool:
         return True  # it can be read once only
     if kind is tuple and members[-1] is not Ellipsis:
         return len(value) == len(members) and all(map(_allows, members, value))
-    return len(value) > LOOKED_AT or all(_allows(members[0], member) for member in value)
+    return len(value) > LOOKED_AT or all(
+        type(member) is members[0] or _allows(members[0], member) for member in value
+    )
 
 
 def is_whole(value: Any) -> TypeGuard[SupportsIndex]:
@@ -217,15 +224,6 @@ def is_whole(value: Any) -> TypeGuard[SupportsIndex]:
 def _is_single(value: object) -> bool:
     """A number in an array or a tensor of one."""
     return hasattr(value, "__array__") and getattr(value, "ndim", 1) == 0
-
-
-def _is_array(value: Any) -> bool:
-    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
-        return False
-    try:
-        return np.asarray(value).dtype.kind in "biuf"
-    except (TypeError, ValueError, RuntimeError):
-        return False
 
 
 def _runtime(kind: type) -> bool:

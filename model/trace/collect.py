@@ -92,7 +92,7 @@ def recomputed_lazily(call: AttentionTensors, rerun: Rerun) -> tuple[Any, Any]:
         made = rerun()
         return tuple(map(array_of, (made.query, made.key, made.value))), array_of(made.output)
 
-    both = Lazy(make)
+    both = Lazy(make, source=rerun)
 
     def half(at: int, *tensors: Tensor) -> Lazy[Any]:
         shapes = _shapes(tensors)
@@ -176,12 +176,22 @@ def tensors_there(fields_: Mapping[str, object]) -> dict[str, Tensor | None] | N
     return found
 
 
-_SINGLE = ("scale", "cap", "window", "look_ahead", "mask_value")  # of a sub-layer, no arrays
+_NUMBERS = (stage.field for stage in STAGES if not stage.is_array)
+_SINGLE = ("scale", *_NUMBERS, "window", "look_ahead", "mask_value")  # of a sub-layer, no arrays
 
 
 class LazyAttention(Attention):
     """A sub-layer whose vectors are lazy. As long as none of them was read its check runs where its tensors
     lie, or keeps nothing of what it makes."""
+
+    @property
+    def longest(self) -> tuple[Array, Array]:
+        both = getattr(vars(self)["vectors"], "source", None)
+        rerun = getattr(both, "source", None)
+        if not isinstance(rerun, Rerun):
+            return super().longest
+        queries, keys = (one.numpy() for one in rerun.longest)
+        return queries, np.repeat(keys, self.heads // len(keys))
 
     def check(self) -> float:
         if isinstance(both := getattr(vars(self)["vectors"], "source", None), Lazy):

@@ -4,20 +4,21 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
 
 from model.nn.config import AS_IN_GPT2, Projection, ProvenPart, Stack, TransformerConfig
 from model.nn.intervention import LARGEST_MASK_VALUE, LARGEST_SCALE, SMALLEST, Intervention
 from model.nn.norms import NormKind
 from model.nn.places import Place
 from model.nn.stages import SCORE_STAGES, STAGES
+from model.nn.steering import Steering
 from model.system.files import whole_file
 from model.system.foreign import strict_json, validated
 from model.system.settings import settings
@@ -111,11 +112,21 @@ class NormEntry(StrictEntry):
     epsilon: Annotated[float, Field(ge=0, le=1)]
 
 
+def _steering(written: object) -> object:
+    """A direction from its numbers. Raises ValueError for anything else."""
+    match written:
+        case {"toward": [*toward], "place": str(place), "multiple": float(multiple), **others}:
+            if not others and len(place) <= 60 and all(type(one) is float for one in toward):
+                return Steering(np.array(toward, np.float32), place, multiple)
+    raise ValueError("its steering is no direction, place and multiple")
+
+
 @dataclass(frozen=True, repr=False)
 class WrittenIntervention(Intervention):
     """An intervention in a file: its mask value is a text."""
 
     fill: MaskValue = -math.inf  # type: ignore[assignment]
+    steering: Annotated[Steering, PlainValidator(_steering)] | None = None
 
     def read(self) -> Intervention:
         """Raises ValueError for a name or a number beyond those of any model."""
@@ -202,20 +213,18 @@ def _check(found: Description) -> None:
         if any(head >= entry.heads for head in entry.ablated):
             raise ValueError(f"{entry.name} leaves out a head that it does not have")
     if found.config is not None:
-        _check_config(found.config, found)
-
-
-def _check_config(config: TransformerConfig, found: Description) -> None:
-    """Raises ValueError for sizes that are not those of the pass: pages draw as many layers as they say."""
-    layers = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
-    for entry in found.attention:
-        if entry.layer >= layers[entry.stack]:
-            raise ValueError("its sizes are of a model with fewer layers")
-    ran = {entry.stack for entry in found.attention}
-    if max(layers.values()) > 10_000 or {stack for stack in layers if layers[stack]} != ran:
-        raise ValueError("its sizes are of a model with other stacks")
-    if max(config.d_model, config.d_vocab, config.n_ctx, config.d_mlp, config.heads) > 10**8:
-        raise ValueError("its sizes are those of no model")
+        # Raises ValueError for sizes that are not those of the pass: pages draw as many layers as
+        # they say.
+        config = found.config
+        layers = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
+        for entry in found.attention:
+            if entry.layer >= layers[entry.stack]:
+                raise ValueError("its sizes are of a model with fewer layers")
+        ran = {entry.stack for entry in found.attention}
+        if max(layers.values()) > 10_000 or {stack for stack in layers if layers[stack]} != ran:
+            raise ValueError("its sizes are of a model with other stacks")
+        if max(config.d_model, config.d_vocab, config.n_ctx, config.d_mlp, config.heads) > 10**8:
+            raise ValueError("its sizes are those of no model")
 
 
 # What numbers an array may hold. "lowered": also minus infinity, and what stands for it in single precision.
@@ -442,7 +451,18 @@ def save_trace(trace: Trace, path: Path) -> None:
 
 
 def _write(trace: Trace, file: BinaryIO) -> None:
-    kept, same = _without_repeats(_arrays(trace))
+    # The arrays to store; and for each array that shares an earlier one's memory, the name of that
+    # one: the input of a norm is a state of the stream, and is stored once.
+    arrays = _arrays(trace)
+    first: dict[object, str] = {}
+    kept, same = {}, {}
+    for name, array in arrays.items():
+        memory = array.__array_interface__
+        seen = first.setdefault((memory["data"][0], array.shape, array.strides, array.dtype), name)
+        if seen == name:
+            kept[name] = array
+        else:
+            same[name] = seen
     array_file.write(file, kept, KEY, json.dumps(_description(trace) | {"same": same}))
 
 
@@ -511,21 +531,6 @@ def _of(record: Any, kind: str) -> dict[str, NDArray[Any] | None]:
     }
 
 
-def _without_repeats(arrays: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays to store; and for each array that shares an earlier one's memory, the name of that
-    one: the input of a norm is a state of the stream, and is stored once."""
-    first: dict[object, str] = {}
-    kept, same = {}, {}
-    for name, array in arrays.items():
-        memory = array.__array_interface__
-        seen = first.setdefault((memory["data"][0], array.shape, array.strides, array.dtype), name)
-        if seen == name:
-            kept[name] = array
-        else:
-            same[name] = seen
-    return kept, same
-
-
 def written_tokens(tokens: Iterable[Token]) -> list[dict[str, Any]]:
     """Tokens as JSON holds them."""
     return [asdict(token) | {"raw": token.raw.hex()} for token in tokens]
@@ -542,7 +547,12 @@ def _written_attention(attention: Attention) -> dict[str, Any]:
 
 
 def _written_intervention(intervention: Intervention) -> dict[str, Any]:
-    given = asdict(intervention) | {"fill": str(intervention.fill)}
+    given = asdict(replace(intervention, steering=None)) | {"fill": str(intervention.fill)}
+    del given["steering"]
+    if (
+        steering := intervention.steering
+    ) is not None:  # a file without it is read by older versions
+        given["steering"] = vars(steering) | {"toward": steering.toward.tolist()}
     if intervention.patch:
         given["patch"]["parts"] = sorted(intervention.patch.parts)
     return {name: sorted(one) if isinstance(one, frozenset) else one for name, one in given.items()}

@@ -115,15 +115,13 @@ def attention_given(
     causal = any(one.kind == "causal" for one in made)
     crosses = any(one.kind == "cross" for one in made)
     stack: Stack = "decoder" if crosses or causal else "encoder"
-    return tuple(_placed(one, stack, layer) for layer, one in enumerate(made))
+    return tuple(
+        replace(one, place=Place(stack, layer, one.kind)) for layer, one in enumerate(made)
+    )
 
 
 def _layers(given: object) -> list[Any]:
     return [*given] if isinstance(given, list | tuple) else [given]
-
-
-def _placed(attention: Attention, stack: Stack, layer: int) -> Attention:
-    return replace(attention, place=Place(stack, layer, attention.kind))
 
 
 def _layer(
@@ -140,7 +138,15 @@ def _layer(
         _vectors(one, f"{name} of layer {number}")
         for one, name in ((query, "query"), (key, "key"), (value, "value"))
     )
-    _check_fit(q, k, v, number)
+    shapes = f"query {q.shape}, key {k.shape}, value {v.shape}"
+    if q.shape[2] != k.shape[2]:
+        raise ValueError(f"In layer {number} queries and keys differ in d_k: {shapes}.")
+    if k.shape[:2] != v.shape[:2]:
+        raise ValueError(f"In layer {number} there is not one value for each key: {shapes}.")
+    if len(q) % len(k):
+        raise ValueError(
+            f"In layer {number} the heads of queries cannot share those of keys: {shapes}."
+        )
     whole = len(q), q.shape[1], k.shape[1]
     allowed, added = _mask_and_bias(mask, whole, number)
     if bias is not None:
@@ -187,18 +193,6 @@ def _vectors(given: object, name: str) -> Array:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds numbers that are not finite.")
     return read_only(array.astype(np.float32))
-
-
-def _check_fit(query: Array, key: Array, value: Array, number: int) -> None:
-    shapes = f"query {query.shape}, key {key.shape}, value {value.shape}"
-    if query.shape[2] != key.shape[2]:
-        raise ValueError(f"In layer {number} queries and keys differ in d_k: {shapes}.")
-    if key.shape[:2] != value.shape[:2]:
-        raise ValueError(f"In layer {number} there is not one value for each key: {shapes}.")
-    if len(query) % len(key):
-        raise ValueError(
-            f"In layer {number} the heads of queries cannot share those of keys: {shapes}."
-        )
 
 
 def _mask_and_bias(

@@ -294,6 +294,12 @@ class Attention:
         return self._repeated(self.vectors[2])
 
     @property
+    def longest(self) -> tuple[Array, Array]:
+        """(head,) each: the length of the longest query and of the longest key of each head."""
+        queries, keys = (np.linalg.norm(one, axis=-1).max(-1) for one in self.vectors[:2])
+        return queries, np.repeat(keys, self.heads // len(keys))
+
+    @property
     def mask(self) -> BoolArray | None:
         """(query, key), True = may look; (head, query, key) where heads have masks of their own.
         None only where every query may look at every key."""

@@ -239,7 +239,8 @@ class Trace:
 
     def __repr__(self) -> str:
         tokens, layers = len(self.tokens) + len(self.target_tokens), len(self.attention)
-        return f"<Trace of {self.model}: {tokens} tokens, {layers} attention layers>"
+        changed = f", {self.intervention}" if self.intervention.changes else ""
+        return f"<Trace of {self.model}: {tokens} tokens, {layers} attention layers{changed}>"
 
     def __post_init__(self) -> None:
         """Records of parts that are not proven are replaced by ones that refuse to be read."""

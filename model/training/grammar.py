@@ -301,16 +301,11 @@ def noun_phrase(random: Random, kinds: frozenset[str] | None = None) -> GrammarS
     column = 3 if plural else 0
     determiners = [english for english, french in DETERMINERS.items() if french[column]]
     determiner = "the" if random.random() < 0.4 else _one(random, determiners)
-    before, after = _adjectives(random, noun)
-    return described(determiner, noun, plural=plural, before=before, after=after)
-
-
-def _adjectives(random: Random, noun: Noun) -> tuple[Adjective | None, Adjective | None]:
-    """An adjective that French puts before the noun and one that it puts after it; often one or none."""
+    # An adjective that French puts before the noun and one that it puts after it; often one or none.
     amount = random.random()
     before = _adjective(random, noun, before=True) if amount < 0.3 else None
     after = _adjective(random, noun, before=False) if 0.25 < amount < 0.65 else None
-    return before, after
+    return described(determiner, noun, plural=plural, before=before, after=after)
 
 
 def _adjective(random: Random, noun: Noun, *, before: bool | None = None) -> Adjective:

@@ -20,7 +20,12 @@ def number(value: float | Array64) -> str:
         return "0" if value == 0 else (r"\infty" if value > 0 else r"-\infty")
     size = abs(value)
     if size < 5e-5 or size >= 1e12 or (value < 0 and size >= 1e6):
-        return _power(value)
+        mantissa, _, exponent = f"{value:.3e}".partition("e")
+        mantissa = mantissa.rstrip("0").rstrip(".")
+        power = f"10^{{{int(exponent)}}}"
+        if mantissa in ("1", "-1"):
+            return mantissa.replace("1", power)
+        return rf"{mantissa} \times {power}"
     return f"{value:,.{_places(value)}f}".replace(",", "{,}")
 
 
@@ -33,15 +38,6 @@ def _places(value: float) -> int:
         if places >= 4 and rounded != round(value):
             return len(f"{rounded:.{places}f}".rstrip("0").partition(".")[2])
     return 0
-
-
-def _power(value: float) -> str:
-    mantissa, _, exponent = f"{value:.3e}".partition("e")
-    mantissa = mantissa.rstrip("0").rstrip(".")
-    power = f"10^{{{int(exponent)}}}"
-    if mantissa in ("1", "-1"):
-        return mantissa.replace("1", power)
-    return rf"{mantissa} \times {power}"
 
 
 def factor(value: float | Array64) -> str:

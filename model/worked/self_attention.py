@@ -36,22 +36,18 @@ def the_cat_sat(
     sheet.step(title, formula, scaled, _TOKENS, _TOKENS, quantity="score")
     sheet.numbers(r"\mathrm{softmax}(@)\ \text{for Cat}", scaled[1])
     weights = sheet.weights(scaled, _TOKENS)
-    _output_of_the(sheet, weights, value)
-
-
-def _projected(sheet: Sheet, embedding: Array64, matrix: Array64, letter: str) -> Array64:
-    result = sheet.project(embedding, matrix, letter, _TOKENS, "E")
-    sheet.remark(say("matrix_identity_changes"))
-    return result
-
-
-def _output_of_the(sheet: Sheet, weights: Array64, value: Array64) -> None:
     terms = weights[0][:, None] * value
     formula, title = r"a_{\text{The},\,j}\; v_j", say("terms_output")
     sheet.step(title, formula, terms, _TOKENS, "dim", quantity="value")
     sheet.numbers(r"\text{dim 0: } @", latex.total(terms[:, 0]))
     sheet.remark(say("adding_three_rows"))
     sheet.output(weights, value, _TOKENS)
+
+
+def _projected(sheet: Sheet, embedding: Array64, matrix: Array64, letter: str) -> Array64:
+    result = sheet.project(embedding, matrix, letter, _TOKENS, "E")
+    sheet.remark(say("matrix_identity_changes"))
+    return result
 
 
 @worked(

@@ -171,7 +171,6 @@ def test_every_stage_keeps_the_map_where_it_is(open_page: Callable[..., Page]) -
         expect(page.get_by_test_id("explorer")).to_have_attribute("data-stage", stage)
         ready(page)
         after = page.get_by_test_id("figure").bounding_box()
-        assert after is not None
         assert (before["x"], before["y"]) == (after["x"], after["y"]), stage
 
 
@@ -225,21 +224,16 @@ def test_on_a_phone_the_switches_are_a_bar_at_the_foot_of_the_window(
     bar = page.locator(".st-key-hero-switches")
     low = bar.bounding_box()
     cell = page.locator("[data-mark=cell]").bounding_box()
-    assert low is not None
-    assert cell is not None
     assert low["height"] <= 56
     assert cell["y"] + cell["height"] <= low["y"]
     page.get_by_test_id("figure").press("Enter")
     expect(page.get_by_test_id("card")).to_be_visible()
     figure, card = (page.get_by_test_id(name).bounding_box() for name in ("figure", "card"))
-    assert figure is not None
-    assert card is not None
     assert card["y"] >= figure["y"] + figure["height"]
     assert 0 <= card["x"] < card["x"] + card["width"] <= 390
     for place in (page.get_by_test_id("headline"), page.get_by_test_id("heads")):
         place.scroll_into_view_if_needed()
         box = bar.bounding_box()
-        assert box is not None
         assert box["y"] + box["height"] == pytest.approx(844, abs=1)
     bar.get_by_text("Hide the future").click()
     expect(page.get_by_test_id("headline")).to_contain_text("No mask")

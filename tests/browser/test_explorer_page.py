@@ -8,14 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.controls import (
-    BARS,
-    click_mark,
-    download,
-    more,
-    pick_head,
-    show,
-)
+from tests.browser.controls import BARS, click_mark, download, more, pick_head, show
 from tests.browser.explorer.stage import AFTER_THE_DELAY
 from viz.saving.certificate import certificate_in, check
 from viz.saving.save import code_to_scan
@@ -150,7 +143,6 @@ def test_the_whole_map_its_row_and_the_readout_are_on_one_screen(
     assert 20 <= int(explorer.get_attribute("data-queries") or 0) <= 24
     for part in ("figure", "top-keys", "readout"):
         box = page.get_by_test_id(part).bounding_box()
-        assert box is not None
         assert box["y"] >= 0, part
         assert box["y"] + box["height"] <= 900, part
 
@@ -218,11 +210,7 @@ def test_the_numbers_of_a_saved_picture_are_those_of_the_model(
     for change in ({}, {"mask": "none"}, {"stage": "norm"}):
         with subtests.test(change=str(change)):
             page = open_page(
-                "/",
-                text="Anna saw Tom and the cat",
-                place="decoder.2.self",
-                head=3,
-                **change,
+                "/", text="Anna saw Tom and the cat", place="decoder.2.self", head=3, **change
             )
             expect(page.get_by_test_id("explorer")).to_have_attribute("data-painted", "true")
             for ending in ("png", "svg", "pdf"):

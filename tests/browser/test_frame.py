@@ -78,7 +78,6 @@ def test_on_a_phone_the_map_is_scrolled_to_the_block_of_the_page(
 def span(place: Locator) -> tuple[float, float]:
     """From where to where it reaches, in pixels from the top."""
     box = place.bounding_box()
-    assert box is not None
     return box["y"], box["y"] + box["height"]
 
 

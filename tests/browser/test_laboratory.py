@@ -119,7 +119,6 @@ def test_the_largest_number_of_the_stream_is_set_to_nought_and_given_back(
         expect(table.locator("canvas").first).to_be_visible()
         conftest.wait_until_settled(page)
         place = table.bounding_box()
-        assert place is not None
         page.mouse.click(place["x"] + 15, place["y"] + 50)  # the box of the first row
         expect(chip).to_have_count(count)
     expect(page.get_by_text("Nothing is changed.")).to_be_visible()

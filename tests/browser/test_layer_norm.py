@@ -33,7 +33,6 @@ def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
     open_page("/layer_norm", model="stories", text=TEXT)
     dots = page.get_by_role("button", name="More: check, save, code, table", exact=True)
     box = dots.bounding_box()
-    assert box is not None
     assert min(box["width"], box["height"]) >= target
     expect(page.get_by_text("✓ largest difference")).to_be_visible()
     expect(page.get_by_test_id("stDataFrame")).to_have_count(0)
@@ -46,7 +45,6 @@ def test_behind_the_dots_code_and_table_are_made_when_opened_and_fit_the_screen(
     expect(behind.get_by_test_id("stDataFrame")).to_be_attached()
     page.evaluate(STILL)
     box = behind.bounding_box()
-    assert box is not None
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width
     assert behind.evaluate("behind => behind.scrollWidth <= behind.clientWidth")

@@ -13,15 +13,9 @@ from viz.explorer.assets import static_address
 from viz.state.navigation import PAGES, PageEntry
 
 WITH_A_MODEL = (
-    "",
-    "all_heads",
-    "tokens",
-    "positions",
-    "layer_norm",
-    "feed_forward",
-    "prediction",
+    "", "all_heads", "tokens", "positions", "layer_norm", "feed_forward", "prediction",
     "shapes_and_cost",
-)
+)  # fmt: skip
 # Each is looked at where there is least room, on the pages that its kind changes: two stacks, a large model,
 # an encoder, a model of attention alone. Stories has the views of House GPT, with fewer heads.
 MODELS = {

@@ -73,9 +73,7 @@ def test_the_model_writes_on_step_by_step_with_the_keyboard_too(
     expect(plots(page).filter(has_text="every token kept")).to_have_count(1)
 
 
-def test_an_encoder_offers_the_way_to_a_model_that_predicts(
-    open_page: Callable[..., Page],
-) -> None:
+def test_an_encoder_offers_the_way_to_a_model_that_predicts(open_page: Callable[..., Page]) -> None:
     page = open_page("/prediction", model="minilm", text=TEXT)
     expect(page.get_by_text("predicts no next token")).to_be_visible()
     expect(plots(page).filter(has_text="·Hill")).to_have_count(1)

@@ -97,7 +97,6 @@ def test_heads_layers_stages_and_cells_are_chosen(open_site: Callable[..., Page]
     page.get_by_test_id("stage-weights").click()
     shows(page, stage="weights")
     chosen = page.locator("[data-mark=cell]").bounding_box()
-    assert chosen is not None
     side = chosen["width"]  # a little more than that of a cell
     page.mouse.click(chosen["x"] + 3.4 * side, chosen["y"] + 1.4 * side)
     shows(page, query=12, key=4)

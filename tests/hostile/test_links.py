@@ -5,11 +5,11 @@ from itertools import product
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
+from tests.cases import cases
 from tests.hostile import laws
 from tests.hostile.words import any_words
 from tools import fuzz
@@ -35,13 +35,12 @@ def test_from_link_never_raises_and_names_what_it_left_out(parameters: dict[str,
     assert (again, none) == (view, ())
 
 
-def test_an_oversized_parameter_is_read_or_named_at_once(subtests: pytest.Subtests) -> None:
-    for size, name in product([5_000, 1_000_000], sorted(PARAMETERS)):
-        with subtests.test(size=size, name=name):
-            for part in ("9", "a", "1,", "1:2,", "\x00", "\ud800", "٣"):
-                view, problems = from_link({name: part * (size // len(part))})
-                written = to_link(view)
-                assert problems or len(written.get(name, "")) <= 20_000
+@cases("size, name", product([5_000, 1_000_000], sorted(PARAMETERS)))
+def test_an_oversized_parameter_is_read_or_named_at_once(size, name) -> None:
+    for part in ("9", "a", "1,", "1:2,", "\x00", "\ud800", "٣"):
+        view, problems = from_link({name: part * (size // len(part))})
+        written = to_link(view)
+        assert problems or len(written.get(name, "")) <= 20_000
 
 
 def test_numbers_are_ordinary_digits() -> None:
@@ -100,16 +99,15 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = ("pages/home.py", "pages/experiments.py", "pages/all_heads.py", "pages/positions.py")
 
 
-def test_a_page_opens_on_any_link(subtests: pytest.Subtests) -> None:
-    for kind in LINKS:
-        with subtests.test(kind=kind):
-            page = FILES[random.Random(kind).randrange(len(FILES))]
-            app = AppTest.from_file(str(REPOSITORY / page), default_timeout=120)
-            for name, value in LINKS[kind].items():
-                app.query_params[name] = value
-            app.run()
-            assert not app.exception
-            assert app.title
-            for warning in app.warning:
-                assert "<b>hx" not in warning.value
-                assert ":red[" not in warning.value
+@cases("kind", LINKS)
+def test_a_page_opens_on_any_link(kind) -> None:
+    page = FILES[random.Random(kind).randrange(len(FILES))]
+    app = AppTest.from_file(str(REPOSITORY / page), default_timeout=120)
+    for name, value in LINKS[kind].items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    assert app.title
+    for warning in app.warning:
+        assert "<b>hx" not in warning.value
+        assert ":red[" not in warning.value

@@ -14,6 +14,8 @@ import pytest
 from model import load_model
 from model.hub import isolated_tokenizer
 from model.loading.shipped import ASSETS
+from model.system import processes
+from tests.cases import cases
 from tests.hostile.hostile_models import hostile_folder
 from tests.hostile.lies import LIES, claims, device, multiplying, pipe, tokenizer
 from tests.model.hub_models import saved
@@ -31,25 +33,21 @@ def folder(tmp_path: Path) -> Path:
     return copied(tmp_path)
 
 
-def test_files_that_lie_are_refused_in_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for kind in LIES:
-        with subtests.test(kind=kind):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder, (lie, reason) = copied(tmp_path), LIES[kind]
-            lie(folder)
-            tracemalloc.start()
-            try:
-                with pytest.raises(ValueError, match=reason) as refused:
-                    load_model(str(folder), device="cpu")
-                assert tracemalloc.get_traced_memory()[1] < ENOUGH
-            finally:
-                tracemalloc.stop()
-            said = str(refused.value)
-            assert said.endswith(".")
-            assert "\n" not in said
-            assert len(said) < 600
+@cases("kind", LIES)
+def test_files_that_lie_are_refused_in_a_sentence(kind, tmp_path: Path) -> None:
+    folder, (lie, reason) = copied(tmp_path), LIES[kind]
+    lie(folder)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=reason) as refused:
+            load_model(str(folder), device="cpu")
+        assert tracemalloc.get_traced_memory()[1] < ENOUGH
+    finally:
+        tracemalloc.stop()
+    said = str(refused.value)
+    assert said.endswith(".")
+    assert "\n" not in said
+    assert len(said) < 600
 
 
 def test_what_is_not_the_models_own_is_left_out_and_it_opens(folder: Path) -> None:
@@ -94,10 +92,10 @@ def test_a_tokenizer_that_stands_still_blocks_nobody_for_ever(
 ) -> None:
     model = load_model(str(folder), device="cpu")
     apart = model.tokenizer._tokenizer._tokenizer  # type: ignore[attr-defined]
-    stopped = apart._process
+    stopped = apart._apart._process
     stopped.send_signal(signal.SIGSTOP)  # its own clock stands still too
     monkeypatch.setattr(isolated_tokenizer, "settings", lambda: SimpleNamespace(pass_seconds=0))
-    monkeypatch.setattr(isolated_tokenizer, "TO_END", 0)
+    monkeypatch.setattr(processes, "TO_END", 0)
     with pytest.raises(ValueError, match=r"cannot read this \(.* more than 0 seconds .*\)\.$"):
         model.tokens("the cat saw")
     assert stopped.returncode == -signal.SIGKILL
@@ -107,7 +105,7 @@ def test_a_tokenizer_that_stands_still_blocks_nobody_for_ever(
 
 def test_a_tokenizer_that_nobody_asked_for_a_while_is_started_anew(folder: Path) -> None:
     model = load_model(str(folder), device="cpu")
-    apart = model.tokenizer._tokenizer._tokenizer  # type: ignore[attr-defined]
+    apart = model.tokenizer._tokenizer._tokenizer._apart  # type: ignore[attr-defined]
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, apart._process.stdin.fileno())  # it hears that nobody asks any more, and ends
     os.close(nowhere)
@@ -115,18 +113,15 @@ def test_a_tokenizer_that_nobody_asked_for_a_while_is_started_anew(folder: Path)
     assert len(model.tokens("the cat saw")) == 3
 
 
-def test_an_own_folder_with_a_file_that_never_ends_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for name, kind in product(
-        ["config.json", "tokenizer.json", "sha256.json", "model.safetensors"], [pipe, device]
-    ):
-        with subtests.test(name=name, kind=kind.__name__):
-            tmp_path = tmp_path_factory.mktemp("case")
-            copy = shutil.copytree(ASSETS / "induction", tmp_path / "induction")
-            kind(name)(copy)
-            with pytest.raises(ValueError, match=r"is (damaged|missing)"):
-                load_model(str(copy), device="cpu")
+@cases(
+    "name, kind",
+    product(["config.json", "tokenizer.json", "sha256.json", "model.safetensors"], [pipe, device]),
+)
+def test_an_own_folder_with_a_file_that_never_ends_is_refused(name, kind, tmp_path: Path) -> None:
+    copy = shutil.copytree(ASSETS / "induction", tmp_path / "induction")
+    kind(name)(copy)
+    with pytest.raises(ValueError, match=r"is (damaged|missing)"):
+        load_model(str(copy), device="cpu")
 
 
 def test_a_token_without_a_vector_is_refused_when_it_is_typed(folder: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from model import Model, load_model
 from model.trace.arrays import matrix_csv
+from tests.cases import cases
 from tests.csv_reading import read_matrix_csv
 from tests.hostile import laws
 from tests.hostile.attacks import ATTACKS, FORMULAS, MARK, MARKDOWN, SHORT
@@ -42,12 +43,11 @@ def test_a_label_is_visible_text_wherever_it_is_read(text: str) -> None:
     laws.label_is_text(text)
 
 
-def test_each_attack_is_a_label_and_nothing_else(subtests: pytest.Subtests) -> None:
-    for attack in ATTACKS:
-        with subtests.test(attack=attack):
-            laws.label_is_text(attack)
-            if attack in MARKDOWN:
-                assert not re.search(rf"(?<!\\){re.escape(attack)}", plain(attack))
+@cases("attack", ATTACKS)
+def test_each_attack_is_a_label_and_nothing_else(attack) -> None:
+    laws.label_is_text(attack)
+    if attack in MARKDOWN:
+        assert not re.search(rf"(?<!\\){re.escape(attack)}", plain(attack))
 
 
 @settings(max_examples=60)

@@ -7,36 +7,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # What a script or a command can reach; pages have their own words around these.
 REACHED = (
-    "model/trace",
-    "model/run",
-    "model/capture",
-    "model/loading",
-    "model/download",
-    "model/analysis/attribution",
-    "model/analysis/findings.py",
-    "model/analysis/differences.py",
-    "model/analysis/stage_comparison.py",
-    "model/analysis/stream/stream.py",
-    "model/many",
-    "model/exchange",
-    "model/profile",
-    "model/training/training_file.py",
-    "model/training/training_record.py",
-    "model/nn/attention.py",
-    "model/nn/intervention.py",
-    "model/nn/patches.py",
-    "model/hub/id_tokenizer.py",
-    "model/nn/places.py",
-    "model/system/border.py",
-    "model/system/cluster.py",
-    "model/system/extras.py",
-    "model/system/memory.py",
-    "viz/figures/of_a_trace.py",
-    "viz/figures/heatmap.py",
-    "viz/notebook",
-    "viz/saving/certificate.py",
-    "viz/command",
-)
+    "model/trace", "model/run", "model/capture", "model/loading", "model/download",
+    "model/analysis/attribution", "model/analysis/findings.py", "model/analysis/differences.py",
+    "model/analysis/stage_comparison.py", "model/analysis/stream/stream.py", "model/many",
+    "model/exchange", "model/profile", "model/training/training_file.py",
+    "model/training/training_record.py", "model/nn/attention.py", "model/nn/intervention.py",
+    "model/nn/patches.py", "model/hub/id_tokenizer.py", "model/nn/places.py",
+    "model/system/border.py", "model/system/cluster.py", "model/system/extras.py",
+    "model/system/memory.py", "viz/figures/of_a_trace.py", "viz/figures/heatmap.py", "viz/notebook",
+    "viz/saving/certificate.py", "viz/command",
+)  # fmt: skip
 BLANK = "…"
 
 

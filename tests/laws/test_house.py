@@ -4,8 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
+from tests.cases import cases
 from tests.laws.house import (
     ROOMS,
     circles,
@@ -31,18 +30,12 @@ MODULE = re.compile(r"python -m ([\w.]+)|`(model(?:\.\w+){2,})\(")
 TO_BE_WRITTEN = {"pages/one_head.py", "deploy/kubernetes/ours"}  # by who follows the guide
 
 
-def test_no_law_is_broken(subtests: pytest.Subtests) -> None:
-    for broken in [
-        wrong_imports,
-        climbing_imports,
-        circles,
-        repeated_types,
-        lumber_rooms,
-        long_files,
-        long_functions,
-    ]:
-        with subtests.test(broken=broken.__name__):
-            assert broken(REPOSITORY) == []
+@cases("broken", [
+    wrong_imports, climbing_imports, circles, repeated_types, lumber_rooms, long_files,
+    long_functions,
+])  # fmt: skip
+def test_no_law_is_broken(broken) -> None:
+    assert broken(REPOSITORY) == []
 
 
 def test_the_checker_sees_the_rooms_of_this_repository() -> None:
@@ -67,17 +60,14 @@ def is_module(name: str) -> bool:
     return file.is_file() and f"def {last}(" in file.read_text(encoding="utf-8")
 
 
-def test_every_path_that_a_guide_names_exists(subtests: pytest.Subtests) -> None:
-    for guide in GUIDES:
-        with subtests.test(guide=guide):
-            text = (REPOSITORY / guide).read_text(encoding="utf-8")
-            folder = (REPOSITORY / guide).parent
-            missing = {path for path in TOLD.findall(text) if not (REPOSITORY / path).exists()}
-            missing |= {path for path in LINKED.findall(text) if not (folder / path).exists()}
-            missing |= {
-                name for found in MODULE.findall(text) if not is_module(name := "".join(found))
-            }
-            assert missing <= TO_BE_WRITTEN
+@cases("guide", GUIDES)
+def test_every_path_that_a_guide_names_exists(guide) -> None:
+    text = (REPOSITORY / guide).read_text(encoding="utf-8")
+    folder = (REPOSITORY / guide).parent
+    missing = {path for path in TOLD.findall(text) if not (REPOSITORY / path).exists()}
+    missing |= {path for path in LINKED.findall(text) if not (folder / path).exists()}
+    missing |= {name for found in MODULE.findall(text) if not is_module(name := "".join(found))}
+    assert missing <= TO_BE_WRITTEN
 
 
 def test_every_room_on_the_drawing_exists() -> None:

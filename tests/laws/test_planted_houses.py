@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.laws.house import (
-    circles,
-    climbing_imports,
-    lumber_rooms,
-    repeated_types,
-    wrong_imports,
-)
+from tests.laws.house import circles, climbing_imports, lumber_rooms, repeated_types, wrong_imports
 from tests.laws.sizes import LONGEST_FILE, LONGEST_FUNCTION, long_files, long_functions
 
 
@@ -42,16 +36,13 @@ def test_an_honest_house_passes(tmp_path: Path) -> None:
     assert lumber_rooms(house) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("model/nn/attention.py", "from model.trace.trace import Trace"),
-        ("model/nn/attention.py", "from model.trace import trace"),
-        ("model/nn/attention.py", "def late():\n    from model.trace.trace import Trace"),
-        ("model/nn/attention.py", "from ..trace.trace import Trace"),
-        ("model/attention.py", ""),
-    ],
-)
+@pytest.mark.parametrize(("path", "source"), [
+    ("model/nn/attention.py", "from model.trace.trace import Trace"),
+    ("model/nn/attention.py", "from model.trace import trace"),
+    ("model/nn/attention.py", "def late():\n    from model.trace.trace import Trace"),
+    ("model/nn/attention.py", "from ..trace.trace import Trace"),
+    ("model/attention.py", ""),
+])  # fmt: skip
 def test_a_planted_climb_is_found(tmp_path: Path, path: str, source: str) -> None:
     sources = {"model/trace/__init__.py": "", "model/trace/trace.py": "", path: source}
     assert len(climbing_imports(build(tmp_path, sources))) == 1
@@ -81,24 +72,21 @@ def test_a_planted_second_meaning_of_a_name_is_found(tmp_path: Path, source: str
     assert repeated_types(build(tmp_path, sources)) == ["Turn: model.nn.one, viz.two"]
 
 
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("model/trace.py", "import streamlit as st"),
-        ("model/trace.py", "from plotly import graph_objects"),
-        ("model/trace.py", "from viz.theme import PURPLE"),
-        ("model/trace.py", "def draw():\n    import plotly.express"),
-        ("model/worked/notes.py", "import app"),
-        ("model/trace.py", "import importlib\nimportlib.import_module('streamlit')"),
-        ("model/trace.py", "__import__('pages')"),
-        ("model/__init__.py", "import streamlit"),
-        ("viz/shell.py", "from pages import heads"),
-        ("viz/shell.py", "import app"),
-        ("viz/notation/formulas.py", "import streamlit"),
-        ("viz/figures/grid.py", "from streamlit.delta_generator import DeltaGenerator"),
-        ("viz/figures/__init__.py", "import streamlit"),
-    ],
-)
+@pytest.mark.parametrize(("path", "source"), [
+    ("model/trace.py", "import streamlit as st"),
+    ("model/trace.py", "from plotly import graph_objects"),
+    ("model/trace.py", "from viz.theme import PURPLE"),
+    ("model/trace.py", "def draw():\n    import plotly.express"),
+    ("model/worked/notes.py", "import app"),
+    ("model/trace.py", "import importlib\nimportlib.import_module('streamlit')"),
+    ("model/trace.py", "__import__('pages')"),
+    ("model/__init__.py", "import streamlit"),
+    ("viz/shell.py", "from pages import heads"),
+    ("viz/shell.py", "import app"),
+    ("viz/notation/formulas.py", "import streamlit"),
+    ("viz/figures/grid.py", "from streamlit.delta_generator import DeltaGenerator"),
+    ("viz/figures/__init__.py", "import streamlit"),
+])  # fmt: skip
 def test_a_planted_import_is_found(tmp_path: Path, path: str, source: str) -> None:
     assert len(wrong_imports(build(tmp_path, {path: source}))) == 1
 
@@ -131,16 +119,13 @@ def test_a_planted_long_file_is_found(tmp_path: Path, path: str) -> None:
     assert len(long_files(build(tmp_path, {path: "\n" * (LONGEST_FILE + 1)}))) == 1
 
 
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("model/nn/layers.py", "def long():\n{}    return 1"),
-        ("tests/test_long.py", "class Tests:\n    async def long(self):\n{}        return 1"),
-        ("viz/explorer/js/main.js", "export function long(a) {{\n{}}}"),
-        ("viz/explorer/js/main.js", "class Long {{\n  async long({{ a }}) {{\n{}  }}\n}}"),
-        ("viz/explorer/js/main.js", "const long = (a) => {{\n{}}};"),
-    ],
-)
+@pytest.mark.parametrize(("path", "source"), [
+    ("model/nn/layers.py", "def long():\n{}    return 1"),
+    ("tests/test_long.py", "class Tests:\n    async def long(self):\n{}        return 1"),
+    ("viz/explorer/js/main.js", "export function long(a) {{\n{}}}"),
+    ("viz/explorer/js/main.js", "class Long {{\n  async long({{ a }}) {{\n{}  }}\n}}"),
+    ("viz/explorer/js/main.js", "const long = (a) => {{\n{}}};"),
+])  # fmt: skip
 def test_a_planted_long_function_is_found(tmp_path: Path, path: str, source: str) -> None:
     assert (
         long_functions(build(tmp_path, {path: source.format("\n" * (LONGEST_FUNCTION - 2))})) == []

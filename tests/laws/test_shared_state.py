@@ -19,14 +19,11 @@ CHANGES = {
 }  # fmt: skip
 # Caches without a bound whose arguments are few: names and files of what ships with the app.
 FEW_ARGUMENTS = {
-    "model/loading/untrained.py:untrained_bytes",
-    "model/system/words.py:file_of_words",
-    "model/training/checkpoints.py:shipped_training_run",
-    "viz/explorer/assets.py:addresses",
-    "viz/views/glossary/miniatures.py:picture",
-    "viz/views/worked/by_hand.py:worked_example",
+    "model/loading/untrained.py:untrained_bytes", "model/system/words.py:file_of_words",
+    "model/training/checkpoints.py:shipped_training_run", "viz/explorer/assets.py:addresses",
+    "viz/views/glossary/miniatures.py:picture", "viz/views/worked/by_hand.py:worked_example",
     "viz/views/worked/choice.py:names_of",
-}
+}  # fmt: skip
 
 
 def caches(tree: ast.AST) -> Iterator[tuple[ast.FunctionDef, ast.expr]]:
@@ -111,26 +108,20 @@ def test_no_module_keeps_what_a_visitor_brought() -> None:
     assert found == set()
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "SEEN = {}\ndef note(text):\n    SEEN[text] = 1",
-        "SEEN: list[str] = []\ndef note(text):\n    SEEN.append(text)",
-        "LAST = ''\ndef note(text):\n    global LAST\n    LAST = text",
-        "SEEN = {}\ndef note(text):\n    del SEEN[text]",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    "SEEN = {}\ndef note(text):\n    SEEN[text] = 1",
+    "SEEN: list[str] = []\ndef note(text):\n    SEEN.append(text)",
+    "LAST = ''\ndef note(text):\n    global LAST\n    LAST = text",
+    "SEEN = {}\ndef note(text):\n    del SEEN[text]",
+])  # fmt: skip
 def test_a_planted_memory_is_found(source: str) -> None:
     assert len(changed(source)) == 1
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "@cache\ndef read(text): ...",
-        "@lru_cache(maxsize=None)\ndef read(text): ...",
-        "@st.cache_data(ttl=5)\ndef read(*, text): ...",
-    ],
-)
+@pytest.mark.parametrize("source", [
+    "@cache\ndef read(text): ...",
+    "@lru_cache(maxsize=None)\ndef read(text): ...",
+    "@st.cache_data(ttl=5)\ndef read(*, text): ...",
+])  # fmt: skip
 def test_a_planted_cache_without_bound_is_found(source: str) -> None:
     assert unbounded(source) == ["read"]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 RUN_BY_THE_APP = ("app.py", "pages", "viz", "model", "deploy")
 PICKLING = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
@@ -104,35 +106,26 @@ def test_no_weights_are_shipped_as_a_pickle() -> None:
     assert [file for file in tracked() if file.suffix in pickles] == []
 
 
-def test_a_planted_line_is_found(subtests: pytest.Subtests) -> None:
-    for planted in [
-        "import pickle",
-        "from joblib import load",
-        "torch.load(file, weights_only=True)",
-        "pd.read_pickle(file)",
-        "np.load(file, allow_pickle=True)",
-        "AutoTokenizer.from_pretrained(folder)",
-        "AutoConfig.from_pretrained(folder, trust_remote_code=trusted)",
-        "kinds[shape].from_pretrained(folder, trust_remote_code=False)",
-        "eval(text)",
-        "subprocess.run(line, shell=True)",
-        "@st.cache_data\ndef kept(): ...",
-    ]:
-        with subtests.test(planted=planted):
-            assert len(list(wrongs(planted))) == 1
+@cases("planted", [
+    "import pickle", "from joblib import load", "torch.load(file, weights_only=True)",
+    "pd.read_pickle(file)", "np.load(file, allow_pickle=True)",
+    "AutoTokenizer.from_pretrained(folder)",
+    "AutoConfig.from_pretrained(folder, trust_remote_code=trusted)",
+    "kinds[shape].from_pretrained(folder, trust_remote_code=False)", "eval(text)",
+    "subprocess.run(line, shell=True)", "@st.cache_data\ndef kept(): ...",
+])  # fmt: skip
+def test_a_planted_line_is_found(planted) -> None:
+    assert len(list(wrongs(planted))) == 1
 
 
-def test_an_honest_line_passes(subtests: pytest.Subtests) -> None:
-    for honest in [
-        "import json, safetensors",
-        "module.eval()",
-        "nn.Embedding.from_pretrained(table)",
-        "AutoConfig.from_pretrained(folder, trust_remote_code=False)",
-        "kind.from_pretrained(folder, trust_remote_code=False, use_safetensors=True)",
-        "json.load(file)",
-    ]:
-        with subtests.test(honest=honest):
-            assert list(wrongs(honest)) == []
+@cases("honest", [
+    "import json, safetensors", "module.eval()", "nn.Embedding.from_pretrained(table)",
+    "AutoConfig.from_pretrained(folder, trust_remote_code=False)",
+    "kind.from_pretrained(folder, trust_remote_code=False, use_safetensors=True)",
+    "json.load(file)",
+])  # fmt: skip
+def test_an_honest_line_passes(honest) -> None:
+    assert list(wrongs(honest)) == []
 
 
 @pytest.mark.parametrize(

@@ -20,39 +20,25 @@ WORDS = {
     for section, texts in tomllib.loads(file.read_text(encoding="utf-8")).items()
 }
 PLACES = (
-    "app.py",
-    "pages",
-    "viz",
-    "model/analysis",
-    "model/arithmetic",
-    "model/download/entries.py",
-    "model/loading/untrained.py",
-    "model/papers",
-    "model/profile/battery",
-    "model/training",
+    "app.py", "pages", "viz", "model/analysis", "model/arithmetic", "model/download/entries.py",
+    "model/loading/untrained.py", "model/nn", "model/papers", "model/profile/battery", "model/training",
     "model/worked",
-)
+)  # fmt: skip
 # Formulas, HTML, styles, hover templates of Plotly, queries, code samples and options of the command line.
 NO_SENTENCE = re.compile(
-    r"\\[a-zA-Z]|</|<[a-z]+[ >/]|%\{|[{};]\s*$|\bdef \w+\(|^\s*(SELECT|WITH|CREATE|COPY|INSERT) |;\n"
-    r"|^(import|from) \w+|--[\w-]+:|!important|:has\(|\bst-key-|^\.[a-z]"
+    r"\\[a-zA-Z]| · \w+$|</|<[a-z]+[ >/]|%\{|[{};]\s*$|\bdef \w+\(|^\s*(SELECT|WITH|CREATE|COPY|INSERT) |;\n"
+    r"|^(import|from) \w+|^\w+ = |--[\w-]+:|!important|:has\(|\bst-key-|^\.[a-z]"
 )
 NO_WORDS = re.compile(r"re\.|cast|SnippetLine|[A-Z]+\.at$")  # patterns, code, places in the notes
 NAMES = ("one head, no scaling",)  # of recorded runs
 # What writes words in a slot, where no page is drawn, what models read, and reasons of errors.
 BELOW = (
-    "viz/notation/",
-    "viz/telemetry/",
-    "viz/views/glossary/glossary.py",
-    "model/analysis/stage_comparison.py",
-    "model/papers/__main__.py",
-    "model/papers/texts.py",
-    "model/profile/battery/prompts.py",
-    "model/training/training_file.py",
-    "model/training/training_record.py",
-    "model/training/workshop.py",
-    "model/training/recipe.py",
-)
+    "viz/notation/", "viz/telemetry/", "viz/views/glossary/glossary.py",
+    "model/analysis/stage_comparison.py", "model/nn/attention.py", "model/nn/intervention.py",
+    "model/papers/__main__.py", "model/papers/texts.py",
+    "model/profile/battery/prompts.py", "model/training/training_file.py",
+    "model/training/training_record.py", "model/training/workshop.py", "model/training/recipe.py",
+)  # fmt: skip
 
 
 def sources() -> Iterator[tuple[str, ast.Module]]:

@@ -20,21 +20,10 @@ from model import Model
 DEVICE, CPU = torch.device("meta"), torch.device("cpu")
 # Operations whose result has a size, or is a number of Python's: they wait until all before them is computed.
 WAITING = {
-    "_local_scalar_dense",
-    "item",
-    "is_nonzero",
-    "equal",
-    "allclose",
-    "nonzero",
-    "nonzero_numpy",
-    "argwhere",
-    "masked_select",
-    "unique_dim",
-    "_unique2",
-    "unique_consecutive",
-    "bincount",
+    "_local_scalar_dense", "item", "is_nonzero", "equal", "allclose", "nonzero", "nonzero_numpy",
+    "argwhere", "masked_select", "unique_dim", "_unique2", "unique_consecutive", "bincount",
     "repeat_interleave.Tensor",
-}
+}  # fmt: skip
 
 
 @dataclass

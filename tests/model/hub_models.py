@@ -106,10 +106,7 @@ def eager(model: Model, trace: Trace, change: Callable[[Any], None] = lambda sto
 
 
 def eager_stock(
-    model: Model,
-    trace: Trace,
-    change: Callable[[Any], None] = lambda stock: None,
-    **asked: bool,
+    model: Model, trace: Trace, change: Callable[[Any], None] = lambda stock: None, **asked: bool
 ) -> Any:
     """What the library itself makes of the same ids, with the attention it ships."""
     kinds = {

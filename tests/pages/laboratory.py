@@ -35,13 +35,6 @@ def intervention(app: AppTest) -> Intervention:
 
 
 def widget(app: AppTest, key: str):
-    kinds = (
-        app.number_input,
-        app.toggle,
-        app.slider,
-        app.button,
-        app.pills,
-        app.selectbox,
-    )
+    kinds = (app.number_input, app.toggle, app.slider, app.button, app.pills, app.selectbox)
     (found,) = [each for kind in kinds for each in kind if each.key and each.key.startswith(key)]
     return found

@@ -324,7 +324,6 @@ def test_a_head_of_an_encoder_has_no_matrix_to_the_logits_and_says_so() -> None:
 def test_the_jobs_of_the_shipped_profile_stand_on_the_tiles() -> None:
     app = opened("Maps")
     found = shipped_profile("stories")
-    assert found is not None
     given = found.given
     assert f"{found.sums.tokens:,} tokens" in said(app)
     traces = {one.get("name"): one for one in pictures(app)[0]["data"]}

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from model.analysis import score_parts
 from model.analysis.attribution.score_parts import EdgeValues, edge_values, projected
 from model.loading.registry import models
+from tests.cases import cases
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, control, numbers, own, said, traces, visit
 
@@ -34,25 +35,21 @@ def opened(show: str = WHY, **parameters: str) -> AppTest:
 def totals(app: AppTest, check: re.Pattern[str] = CHECK) -> tuple[float, float, float]:
     """The sum of the parts, the recorded number, and the difference that the page tells."""
     found = check.search(said(app))
-    assert found is not None
     sum_, recorded, apart = (float(number.replace("−", "-")) for number in found.groups())
     return sum_, recorded, apart
 
 
-def test_the_parts_of_a_score_add_up_on_every_model(subtests: pytest.Subtests) -> None:
-    for model in sorted(models):
-        with subtests.test(model=model):
-            text = sentence(own(model))
-            place = own(model).attention_names[-1]
-            for more in ({}, {"mask": "none", "scale": "1"}):
-                app = opened(
-                    model=model, text=text, place=place, head="1", query="3", key="2", **more
-                )
-                for shown in ("The score", "Above its row's mean"):
-                    choose(app, "Why", shown)
-                    sum_, recorded, apart = totals(app)
-                    assert apart <= 1e-4 * max(1, abs(recorded))
-                    assert abs(sum_ - recorded) <= apart + 2e-4 * max(1, abs(recorded))
+@cases("model", sorted(models))
+def test_the_parts_of_a_score_add_up_on_every_model(model) -> None:
+    text = sentence(own(model))
+    place = own(model).attention_names[-1]
+    for more in ({}, {"mask": "none", "scale": "1"}):
+        app = opened(model=model, text=text, place=place, head="1", query="3", key="2", **more)
+        for shown in ("The score", "Above its row's mean"):
+            choose(app, "Why", shown)
+            sum_, recorded, apart = totals(app)
+            assert apart <= 1e-4 * max(1, abs(recorded))
+            assert abs(sum_ - recorded) <= apart + 2e-4 * max(1, abs(recorded))
 
 
 def test_one_walks_from_the_surname_to_the_previous_token_head_and_back() -> None:
@@ -99,31 +96,25 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(
-    subtests: pytest.Subtests,
-) -> None:
-    for model in sorted(models):
-        with subtests.test(model=model):
-            text, place = sentence(own(model)), own(model).attention_names[-1]
-            app = opened(model=model, text=text, place=place, head="1", query="2", key="2")
-            choose(app, "Why", "A sum of products")
-            choose(app, "Dimension", 3)
-            recorded = own(model).trace(text).find(place)
-            for side, vectors in (("query", recorded.query), ("key", recorded.key)):
-                choose(app, "Vector", side)
-                told = RECORDED.search(said(app))
-                assert told is not None
-                assert float(told[1].replace("−", "-")) == pytest.approx(vectors[1, 2, 3], abs=1e-4)
-                assert float(told[2].replace("−", "-")) <= 1e-4 * max(
-                    1, float(np.abs(vectors).max())
-                )
-                made = projected(own(model), own(model).trace(text), place, 1, 2, side)
-                bars = numbers(traces(app)[0]["x"])  # the largest, the rest as one, and the bias
-                assert bars.sum() == pytest.approx(made.sums[3], abs=1e-4)
-                largest = np.sort(np.abs(made.products(3)))[::-1][:12]
-                assert np.abs(bars[:12]) == pytest.approx(largest, abs=1e-5)
-            turned = own(model).config.turns_positions and recorded.kind != "cross"
-            assert ("Rotary positions then" in said(app)) == turned
+@cases("model", sorted(models))
+def test_a_number_of_a_vector_is_the_sum_of_its_products_on_every_model(model) -> None:
+    text, place = sentence(own(model)), own(model).attention_names[-1]
+    app = opened(model=model, text=text, place=place, head="1", query="2", key="2")
+    choose(app, "Why", "A sum of products")
+    choose(app, "Dimension", 3)
+    recorded = own(model).trace(text).find(place)
+    for side, vectors in (("query", recorded.query), ("key", recorded.key)):
+        choose(app, "Vector", side)
+        told = RECORDED.search(said(app))
+        assert float(told[1].replace("−", "-")) == pytest.approx(vectors[1, 2, 3], abs=1e-4)
+        assert float(told[2].replace("−", "-")) <= 1e-4 * max(1, float(np.abs(vectors).max()))
+        made = projected(own(model), own(model).trace(text), place, 1, 2, side)
+        bars = numbers(traces(app)[0]["x"])  # the largest, the rest as one, and the bias
+        assert bars.sum() == pytest.approx(made.sums[3], abs=1e-4)
+        largest = np.sort(np.abs(made.products(3)))[::-1][:12]
+        assert np.abs(bars[:12]) == pytest.approx(largest, abs=1e-5)
+    turned = own(model).config.turns_positions and recorded.kind != "cross"
+    assert ("Rotary positions then" in said(app)) == turned
 
 
 def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
@@ -139,37 +130,28 @@ def test_a_vector_that_no_map_gives_is_refused_in_a_sentence(
 
 
 @pytest.mark.slow
-def test_edges_and_all_else_add_up_to_the_logit_on_every_model(subtests: pytest.Subtests) -> None:
-    for model in sorted(models):
-        with subtests.test(model=model):
-            text = sentence(own(model))
-            for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:
-                app = opened(
-                    "Carries",
-                    model=model,
-                    text=text,
-                    place=place,
-                    head="1",
-                    query="3",
-                    key="2",
-                )
-                (lengths,) = re.findall(r"length (\S+); .*? length (\S+)\. ", said(app))
-                assert lengths[0] == lengths[1]  # of the sum of the edges, and recorded
-                choose(app, "Carries", "The whole head")
-                assert re.search(r"first token, \S+ has \d+%; .* \d+%", said(app))
-                if not place.startswith("decoder"):
-                    assert "In a logit" not in control(app, "Carries").options
-                    continue
-                choose(app, "Carries", "In a logit")
-                attention = own(model).trace(text).find(place)
-                mask = attention.mask_of(1)
-                count = attention.sizes[2] if mask is None else int(mask[3].sum())
-                for against in (0, 3):
-                    choose(app, "Rather than", against)
-                    assert f"Check: {count} edges" in said(app)  # without those that are masked
-                    sum_, recorded, apart = totals(app, EDGES_CHECK)
-                    assert apart <= 1e-4 * max(1, abs(recorded))
-                    assert abs(sum_ - recorded) <= apart + 2e-4
+@cases("model", sorted(models))
+def test_edges_and_all_else_add_up_to_the_logit_on_every_model(model) -> None:
+    text = sentence(own(model))
+    for place in own(model).attention_names[:: max(1, len(own(model).attention_names) - 1)]:
+        app = opened("Carries", model=model, text=text, place=place, head="1", query="3", key="2")
+        (lengths,) = re.findall(r"length (\S+); .*? length (\S+)\. ", said(app))
+        assert lengths[0] == lengths[1]  # of the sum of the edges, and recorded
+        choose(app, "Carries", "The whole head")
+        assert re.search(r"first token, \S+ has \d+%; .* \d+%", said(app))
+        if not place.startswith("decoder"):
+            assert "In a logit" not in control(app, "Carries").options
+            continue
+        choose(app, "Carries", "In a logit")
+        attention = own(model).trace(text).find(place)
+        mask = attention.mask_of(1)
+        count = attention.sizes[2] if mask is None else int(mask[3].sum())
+        for against in (0, 3):
+            choose(app, "Rather than", against)
+            assert f"Check: {count} edges" in said(app)  # without those that are masked
+            sum_, recorded, apart = totals(app, EDGES_CHECK)
+            assert apart <= 1e-4 * max(1, abs(recorded))
+            assert abs(sum_ - recorded) <= apart + 2e-4
 
 
 def test_a_logit_is_held_against_that_of_another_word_of_the_sentence() -> None:

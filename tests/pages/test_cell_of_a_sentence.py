@@ -2,11 +2,11 @@
 chosen."""
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Trace
 from model.analysis.run_comparison import is_word
+from tests.cases import cases
 from tests.pages.reading import visit
 from viz.state.engine import engine
 from viz.state.link import View, from_link, to_link
@@ -35,12 +35,11 @@ def view_of(app: AppTest) -> View:
     return view
 
 
-def test_a_link_with_a_sentence_alone_opens_at_the_last_word(subtests: pytest.Subtests) -> None:
-    for page in [page.file for page in PAGES if page.reads and not page.lends]:
-        with subtests.test(page=page):
-            shown = {"show": "Patch"} if page == CARDS else {}  # the cards read nothing
-            view = view_of(visit(page, text=OWN, **shown))
-            assert view.cell == largest_of_the_last_word(view)
+@cases("page", [page.file for page in PAGES if page.reads and not page.lends])
+def test_a_link_with_a_sentence_alone_opens_at_the_last_word(page) -> None:
+    shown = {"show": "Patch"} if page == CARDS else {}  # the cards read nothing
+    view = view_of(visit(page, text=OWN, **shown))
+    assert view.cell == largest_of_the_last_word(view)
 
 
 def test_a_page_that_reads_nothing_leaves_the_choice_to_the_page_that_opens_its_link() -> None:
@@ -50,11 +49,10 @@ def test_a_page_that_reads_nothing_leaves_the_choice_to_the_page_that_opens_its_
         assert view.cell == largest_of_the_last_word(view)
 
 
-def test_so_does_another_model(subtests: pytest.Subtests) -> None:
-    for model, place in [("minilm", "encoder.3.self"), ("stories", "decoder.0.self")]:
-        with subtests.test(model=model):
-            view = view_of(visit("pages/home.py", model=model, place=place))
-            assert view.cell == largest_of_the_last_word(view)
+@cases("model, place", [("minilm", "encoder.3.self"), ("stories", "decoder.0.self")])
+def test_so_does_another_model(model, place) -> None:
+    view = view_of(visit("pages/home.py", model=model, place=place))
+    assert view.cell == largest_of_the_last_word(view)
 
 
 def test_a_typed_sentence_has_a_cell_of_its_own_and_a_chosen_cell_stays() -> None:
@@ -69,12 +67,11 @@ def test_a_typed_sentence_has_a_cell_of_its_own_and_a_chosen_cell_stays() -> Non
     assert view_of(chosen).cell == (4, 2)
 
 
+@cases("page", [HOME, "pages/home.py"])
 def test_a_link_says_a_cell_that_was_chosen_even_where_it_is_that_of_the_first_sentence(
-    subtests: pytest.Subtests,
+    page,
 ) -> None:
-    for page in [HOME, "pages/home.py"]:
-        with subtests.test(page=page):
-            own = View(text=OWN)
-            assert from_link(to_link(own)) == (own, ())
-            view = view_of(visit(page, **to_link(own)))
-            assert view.cell == own.cell != largest_of_the_last_word(own)
+    own = View(text=OWN)
+    assert from_link(to_link(own)) == (own, ())
+    view = view_of(visit(page, **to_link(own)))
+    assert view.cell == own.cell != largest_of_the_last_word(own)

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from model.analysis.heads.statistics import entropy, rolled
 from model.profile.shipped import shipped_profile
 from model.training.checkpoints import shipped_training_run
+from tests.cases import cases
 from tests.pages.reading import control, named, numbers, own, said, tables, visit
 
 TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
@@ -58,7 +59,6 @@ def test_cells_have_one_size_and_the_strongest_weight_of_each_map_stands_in_a_fr
 def test_another_model_begins_with_a_head_of_the_same_job() -> None:
     app = opened("Two models", second_model="house-gpt")
     profile = shipped_profile("house-gpt")
-    assert profile is not None
     rows = profile.given.to_dict("records")
     first = next(row for row in rows if row["label"] == "induction")
     weights = own("house-gpt").trace(TEXT).find(first["layer"]).weights(first["head"])
@@ -86,15 +86,14 @@ def test_averages_stand_beside_the_head_and_are_not_the_models_own() -> None:
     assert np.isfinite(tables(app)[0].iloc[:, 1:].to_numpy(float)).all()
 
 
-def test_untrained_and_trained_stand_on_one_scale(subtests: pytest.Subtests) -> None:
-    for name in TITLES:
-        with subtests.test(name=name):
-            app = visit("compare", show="Untrained", training=TITLES[name])
-            untrained, trained = maps(app)
-            assert not np.array_equal(untrained, trained, equal_nan=True)
-            titles = " ".join(one.proto.spec for one in app.get("plotly_chart"))
-            assert f"trained: step {shipped_training_run(name).steps[-1]:,}" in titles
-            assert "untrained: step 0" in titles
+@cases("name", TITLES)
+def test_untrained_and_trained_stand_on_one_scale(name) -> None:
+    app = visit("compare", show="Untrained", training=TITLES[name])
+    untrained, trained = maps(app)
+    assert not np.array_equal(untrained, trained, equal_nan=True)
+    titles = " ".join(one.proto.spec for one in app.get("plotly_chart"))
+    assert f"trained: step {shipped_training_run(name).steps[-1]:,}" in titles
+    assert "untrained: step 0" in titles
 
 
 def test_maps_of_other_labels_begin_at_one_height() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from model.trace.trace import Logits
+from tests.cases import cases
 from tests.pages.reading import visit
 from viz.state.navigation import PAGES
 
@@ -13,17 +14,14 @@ TRANSLATOR = "pages/encoder_decoder.py"  # shows each row of a model that reads 
 TOO_MUCH = ["", "long words " * 700]  # tests/hostile opens every page on tokens that are attacks
 
 
-def test_no_text_breaks_a_page_and_what_was_typed_stays(subtests: pytest.Subtests) -> None:
-    for text in TOO_MUCH:
-        with subtests.test(text=text):
-            for file in FILES:
-                # That page lends its own sentence to visitors of other models;
-                # theirs is kept for other pages.
-                app = visit(
-                    file, text=text, model="translate-en-fr" if file == TRANSLATOR else "stories"
-                )
-                boxes = [box for box in app.text_area if box.label == "Your sentence"]
-                assert all(box.value == text for box in boxes), file
+@cases("text", TOO_MUCH)
+def test_no_text_breaks_a_page_and_what_was_typed_stays(text) -> None:
+    for file in FILES:
+        # That page lends its own sentence to visitors of other models;
+        # theirs is kept for other pages.
+        app = visit(file, text=text, model="translate-en-fr" if file == TRANSLATOR else "stories")
+        boxes = [box for box in app.text_area if box.label == "Your sentence"]
+        assert all(box.value == text for box in boxes), file
 
 
 def test_where_only_shipped_models_open_no_page_makes_all_logits_before_its_first_picture(

@@ -43,16 +43,9 @@ LAST = (
     "On the right",
 )  # choices in a list: the last one is made
 SAYS_WHERE_TO_LOOK = (
-    "tokens",
-    "vectors",
-    "layer_norm",
-    "stream",
-    "positions",
-    "feed_forward",
-    "prediction",
-    "writing",
-    "shapes_and_cost",
-)
+    "tokens", "vectors", "layer_norm", "stream", "positions", "feed_forward", "prediction",
+    "writing", "shapes_and_cost",
+)  # fmt: skip
 CHECKED = {  # views that hold their numbers against the model's own
     "home": ("Why?", "Carries"),
     "all_heads": ("Maps", "What it writes"),

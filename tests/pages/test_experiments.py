@@ -15,6 +15,7 @@ from model.analysis.stream.feed_forward import strongest
 from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.tiny import sentence
 from tests.pages.reading import choose, drawn, numbers, own, press, said, visit
 from viz.notation.numbers import fixed
@@ -31,7 +32,6 @@ def answered(show: str, guess: int, **parameters: str) -> AppTest:
     """The page after a guess, by its number."""
     app = visit("experiments", show=show, **parameters)
     one = named(show)
-    assert one is not None
     assert not verdicts(app)
     app.segmented_control(key=f"guess-{show}").set_value(one.choices[guess]).run()
     assert not app.exception
@@ -193,7 +193,6 @@ def test_the_narrowest_window_that_keeps_the_loss_decides_how_far_back_it_reads(
 def test_where_the_model_has_no_sinks_the_example_answers_and_is_named() -> None:
     app = answered("No sinks", 1)
     example = named("No sinks").example  # type: ignore[union-attr]
-    assert example is not None
     view = example.view
     assert view.text in said(app)
     weights = [
@@ -207,20 +206,17 @@ def test_where_the_model_has_no_sinks_the_example_answers_and_is_named() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("show", [one.show for one in experiments()])
-def test_every_experiment_on_every_model_draws_or_says_why_not(
-    show: str, subtests: pytest.Subtests
-) -> None:
-    for model in sorted(models):
-        with subtests.test(model=model):
-            app = visit("experiments", show=show, model=model, text=sentence(own(model)))
-            one = named(show)
-            for guess in one.choices[:1] if one else ():
-                app.segmented_control(key=f"guess-{show}").set_value(guess).run()
-                assert not app.exception
-                assert len(verdicts(app)) == 1
-            assert not app.error
-            assert app.get("plotly_chart") or verdicts(app) or said(app)
-            assert "nan" not in said(app).lower()
+@cases("model", sorted(models))
+def test_every_experiment_on_every_model_draws_or_says_why_not(model, show: str) -> None:
+    app = visit("experiments", show=show, model=model, text=sentence(own(model)))
+    one = named(show)
+    for guess in one.choices[:1] if one else ():
+        app.segmented_control(key=f"guess-{show}").set_value(guess).run()
+        assert not app.exception
+        assert len(verdicts(app)) == 1
+    assert not app.error
+    assert app.get("plotly_chart") or verdicts(app) or said(app)
+    assert "nan" not in said(app).lower()
 
 
 def test_the_gradients_drawn_are_those_measured_and_each_control_changes_them() -> None:
@@ -258,29 +254,24 @@ def test_dropout_changes_the_weights_and_with_p_0_nothing() -> None:
     np.testing.assert_allclose(drawn(app, "heatmap", "z", -1)[allowed], weights[allowed])
 
 
-def test_dropout_has_four_places_each_with_what_it_changes(subtests: pytest.Subtests) -> None:
-    for model in ["stories", "minilm", "translate-en-fr"]:
-        with subtests.test(model=model):
-            app = dropout(model)
-            for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):
-                choose(app, "Dropout on", place)
-                assert re.search(r"stream [^*]* moves by \*\*[\d.]+%\*\*", said(app))
-            assert ("A real pass" in said(app)) == (model == "translate-en-fr")
-            choose(app, "Values", "Mask")
-            assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
-            choose(app, "Values", "Before")
-            record = own(model).trace(sentence(own(model)), record="full").feed_forward[0]
-            traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-            (cells,) = (trace for trace in traces if trace["type"] == "heatmap")
-            assert cells["zmin"] <= numbers(cells["z"]).min()
-            assert (cells["zmin"] == -cells["zmax"]) == (
-                numbers(cells["z"]).min() < -cells["zmax"] / 2
-            )
-            np.testing.assert_allclose(
-                drawn(app, "heatmap", "z", -1),
-                record.hidden[:, strongest(record.hidden, 24)],
-                rtol=1e-6,
-            )
+@cases("model", ["stories", "minilm", "translate-en-fr"])
+def test_dropout_has_four_places_each_with_what_it_changes(model) -> None:
+    app = dropout(model)
+    for place in ("Embedding", "Attention weights", "Sub-layer output", "Neurons"):
+        choose(app, "Dropout on", place)
+        assert re.search(r"stream [^*]* moves by \*\*[\d.]+%\*\*", said(app))
+    assert ("A real pass" in said(app)) == (model == "translate-en-fr")
+    choose(app, "Values", "Mask")
+    assert set(np.unique(drawn(app, "heatmap", "z", -1))) == {0, 1}
+    choose(app, "Values", "Before")
+    record = own(model).trace(sentence(own(model)), record="full").feed_forward[0]
+    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    (cells,) = (trace for trace in traces if trace["type"] == "heatmap")
+    assert cells["zmin"] <= numbers(cells["z"]).min()
+    assert (cells["zmin"] == -cells["zmax"]) == (numbers(cells["z"]).min() < -cells["zmax"] / 2)
+    np.testing.assert_allclose(
+        drawn(app, "heatmap", "z", -1), record.hidden[:, strongest(record.hidden, 24)], rtol=1e-6
+    )
 
 
 def test_a_text_of_ones_own_may_steer_and_an_encoder_says_why_not() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from model.nn.positions import ROTARY
 from model.worked import examples
+from tests.cases import cases
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.module_facts import Facts, facts
 from tests.pages.reading import control, own
@@ -89,11 +90,10 @@ def test_what_is_worked_by_hand_opens_by_its_title_and_speaks_of_no_open_model(f
             assert "this model" not in said(app).lower()
 
 
-def test_a_page_of_no_model_claims_nothing_of_the_open_one(subtests: pytest.Subtests) -> None:
-    for file in GENERAL:
-        with subtests.test(file=file):
-            text = said(page("llama", file))
-            assert "this model" not in text.lower()
+@cases("file", GENERAL)
+def test_a_page_of_no_model_claims_nothing_of_the_open_one(file) -> None:
+    text = said(page("llama", file))
+    assert "this model" not in text.lower()
 
 
 def test_no_term_gives_every_head_keys_of_its_own() -> None:
@@ -102,42 +102,38 @@ def test_no_term_gives_every_head_keys_of_its_own() -> None:
     assert "shared with" in head
 
 
-def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            torch.manual_seed(0)
-            known, config = facts(name_of(name)), own(name_of(name)).config
-            assert ("b_1" in feed_forward(config)) == (known.hidden_bias or not known.feed_forward)
-            assert ("b_O" in concatenation(config)) == known.output_bias
-            assert (r"\beta" in logit(config)) == known.beta
-            assert (r"\bar p" in logit(config)) == known.centres
-            assert ("b_Q" in projections("X", "X", bias=config.qkv_bias)) == known.vector_bias
+@cases("name", NAMES)
+def test_what_the_idea_writes_of_the_open_model_is_what_its_modules_have(name) -> None:
+    torch.manual_seed(0)
+    known, config = facts(name_of(name)), own(name_of(name)).config
+    assert ("b_1" in feed_forward(config)) == (known.hidden_bias or not known.feed_forward)
+    assert ("b_O" in concatenation(config)) == known.output_bias
+    assert (r"\beta" in logit(config)) == known.beta
+    assert (r"\bar p" in logit(config)) == known.centres
+    assert ("b_Q" in projections("X", "X", bias=config.qkv_bias)) == known.vector_bias
 
 
-def test_the_explorer_writes_what_the_modules_have(subtests: pytest.Subtests) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            torch.manual_seed(0)
-            model, known = own(name_of(name)), facts(name_of(name))
-            trace = model.trace(KINDS[name])
-            attention = trace.attention[0]
-            message = payload(
-                attention,
-                queries=[token.text for token in trace.queries_of(attention)],
-                keys=[token.text for token in trace.keys_of(attention)],
-                head=0,
-                check=None,
-            )
-            stages, formulas = message["stages"], message["formulas"]
-            assert isinstance(stages, list)
-            assert isinstance(formulas, dict)
-            names = [stage["name"] for stage in stages]
-            assert ("masked" in names) == (attention.kind == "causal")
-            assert ("masked" in names) != (known.sees_all or attention.stack == "encoder")
-            assert ("b_Q" in formulas["query"]["general"]) == known.vector_bias
-            assert ("R_i" in formulas["query"]["general"]) == (not known.adds)
+@cases("name", NAMES)
+def test_the_explorer_writes_what_the_modules_have(name) -> None:
+    torch.manual_seed(0)
+    model, known = own(name_of(name)), facts(name_of(name))
+    trace = model.trace(KINDS[name])
+    attention = trace.attention[0]
+    message = payload(
+        attention,
+        queries=[token.text for token in trace.queries_of(attention)],
+        keys=[token.text for token in trace.keys_of(attention)],
+        head=0,
+        check=None,
+    )
+    stages, formulas = message["stages"], message["formulas"]
+    assert isinstance(stages, list)
+    assert isinstance(formulas, dict)
+    names = [stage["name"] for stage in stages]
+    assert ("masked" in names) == (attention.kind == "causal")
+    assert ("masked" in names) != (known.sees_all or attention.stack == "encoder")
+    assert ("b_Q" in formulas["query"]["general"]) == known.vector_bias
+    assert ("R_i" in formulas["query"]["general"]) == (not known.adds)
 
 
 def test_the_rotary_formula_has_the_pairs_that_llama_turns() -> None:

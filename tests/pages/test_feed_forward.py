@@ -12,6 +12,7 @@ from model.analysis.stream.feed_forward import bends, strongest
 from model.analysis.stream.stream import contributions, lengths
 from model.loading.registry import models
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import choose, control, drawn, numbers, own, said, shows, visit
@@ -39,16 +40,13 @@ def test_a_model_without_feed_forward_layers_says_so() -> None:
     assert not app.get("plotly_chart")
 
 
-def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(
-    subtests: pytest.Subtests,
-) -> None:
-    for model in sorted({*models} - {WITHOUT}):
-        with subtests.test(model=model):
-            records, app = traced(model).feed_forward, opened(model=model)
-            for record in (records[0], records[-1]):
-                choose(app, "Layer", record.name)
-                expected = record.hidden[:, strongest(record.hidden, 24)]
-                np.testing.assert_allclose(numbers(pictures(app)[0]["z"]), expected, rtol=1e-6)
+@cases("model", sorted({*models} - {WITHOUT}))
+def test_the_neurons_drawn_are_the_strongest_with_their_recorded_values(model) -> None:
+    records, app = traced(model).feed_forward, opened(model=model)
+    for record in (records[0], records[-1]):
+        choose(app, "Layer", record.name)
+        expected = record.hidden[:, strongest(record.hidden, 24)]
+        np.testing.assert_allclose(numbers(pictures(app)[0]["z"]), expected, rtol=1e-6)
 
 
 def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
@@ -65,26 +63,21 @@ def test_the_formula_holds_the_chosen_tokens_strongest_neuron() -> None:
 
 
 @pytest.mark.slow
-def test_it_opens_on_a_neuron_that_the_activation_really_bends(subtests: pytest.Subtests) -> None:
+@cases("model", ["house-gpt", "stories", "minilm", "llama"])
+def test_it_opens_on_a_neuron_that_the_activation_really_bends(model) -> None:
     """Of the neurons drawn, none is bent more on any token; both values stand on the curve."""
-    for model in ["house-gpt", "stories", "minilm", "llama"]:
-        with subtests.test(model=model):
-            app, record = opened(model=model), traced(model).feed_forward[0]
-            listed = strongest(record.hidden, 24)
-            bent = bends(own(name_of(model)).config.activation, record.before[:, listed])
-            token, at = np.unravel_index(bent.argmax(), bent.shape)
-            assert bent[token, at] > 0.05
-            assert control(app, "Token").value == token
-            assert f"Neuron {listed[at]}, bent most" in said(app)
-            assert f"bends neuron {listed[at]} most" in said(app)
-            assert right_side(app, 1) == pytest.approx(
-                float(record.hidden[token, listed[at]]), abs=6e-5
-            )
-            marked = pictures(app)[-1]
-            assert marked["text"][-1] == f"neuron {listed[at]}"
-            assert numbers(marked["x"])[-1] == pytest.approx(
-                float(record.before[token, listed[at]])
-            )
+    app, record = opened(model=model), traced(model).feed_forward[0]
+    listed = strongest(record.hidden, 24)
+    bent = bends(own(name_of(model)).config.activation, record.before[:, listed])
+    token, at = np.unravel_index(bent.argmax(), bent.shape)
+    assert bent[token, at] > 0.05
+    assert control(app, "Token").value == token
+    assert f"Neuron {listed[at]}, bent most" in said(app)
+    assert f"bends neuron {listed[at]} most" in said(app)
+    assert right_side(app, 1) == pytest.approx(float(record.hidden[token, listed[at]]), abs=6e-5)
+    marked = pictures(app)[-1]
+    assert marked["text"][-1] == f"neuron {listed[at]}"
+    assert numbers(marked["x"])[-1] == pytest.approx(float(record.before[token, listed[at]]))
 
 
 def test_nothing_is_said_of_a_bend_where_relu_cuts_off_or_lets_through() -> None:
@@ -104,13 +97,12 @@ def pictures(app: AppTest) -> list[dict]:
     return [next((one for one in spec if one["type"] == "heatmap"), spec[-1]) for spec in specs]
 
 
-def test_the_values_behind_the_curve_are_told(subtests: pytest.Subtests) -> None:
-    for model in ["house-gpt", "llama"]:
-        with subtests.test(model=model):
-            record, app = traced(model).feed_forward[0], opened("On the curve", model=model)
-            mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
-            assert f"is {signed(f'{mean:.3f}')}." in said(app)
-            assert f"**{below:.1%}** of" in said(app)
+@cases("model", ["house-gpt", "llama"])
+def test_the_values_behind_the_curve_are_told(model) -> None:
+    record, app = traced(model).feed_forward[0], opened("On the curve", model=model)
+    mean, below = record.before.mean(dtype=np.float64), (record.before < 0).mean()
+    assert f"is {signed(f'{mean:.3f}')}." in said(app)
+    assert f"**{below:.1%}** of" in said(app)
 
 
 def stream(view: str, model: str = "stories", text: str | None = None) -> AppTest:
@@ -118,59 +110,47 @@ def stream(view: str, model: str = "stories", text: str | None = None) -> AppTes
     return visit("stream", model=name_of(model), text=text, show=view)
 
 
-def test_the_bars_are_the_lengths_of_the_contributions(subtests: pytest.Subtests) -> None:
-    for model in sorted(models):
-        with subtests.test(model=model):
-            trace, config = traced(model), own(model).config
-            app = stream("Contributions", model)
-            for stack in trace.residual:
-                if len(trace.residual) > 1:
-                    choose(app, "Stream", stack)
-                added = np.stack(
-                    [lengths(part.added) for part in contributions(own(model), trace, stack)]
-                )
-                choose(app, "Lengths for", 0)
-                np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
-                choose(app, "Lengths for", 1)
-                np.testing.assert_allclose(drawn(app), added.T, rtol=1e-5)
-                choose(app, "Lengths for", 2)
-                np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
-            assert ("all contributions differ" in said(app)) is config.norms_input
+@cases("model", sorted(models))
+def test_the_bars_are_the_lengths_of_the_contributions(model) -> None:
+    trace, config = traced(model), own(model).config
+    app = stream("Contributions", model)
+    for stack in trace.residual:
+        if len(trace.residual) > 1:
+            choose(app, "Stream", stack)
+        added = np.stack([lengths(part.added) for part in contributions(own(model), trace, stack)])
+        choose(app, "Lengths for", 0)
+        np.testing.assert_allclose(drawn(app, "bar", "y"), added.mean(1), rtol=1e-5)
+        choose(app, "Lengths for", 1)
+        np.testing.assert_allclose(drawn(app), added.T, rtol=1e-5)
+        choose(app, "Lengths for", 2)
+        np.testing.assert_allclose(drawn(app, "bar", "y"), added[:, 0], rtol=1e-5)
+    assert ("all contributions differ" in said(app)) is config.norms_input
 
 
-def test_each_cell_holds_what_its_state_would_predict(subtests: pytest.Subtests) -> None:
+@cases("model", ["stories", "house-gpt"])
+def test_each_cell_holds_what_its_state_would_predict(model) -> None:
     """Compared with the model's own last step on each recorded state."""
-    for model in ["stories", "house-gpt"]:
-        with subtests.test(model=model):
-            text = "Anna gave the ball to Tom"
-            live, app = own(model), stream("Layer by layer", model, text)
-            trace = live.trace(text)
-            (table,) = [
-                one.proto.body for one in app.get("html") if 'class="lens"' in one.proto.body
-            ]
-            rows = re.findall(r"<tr>(.*?)</tr>", table)[1:]
-            assert len(rows) == len(trace.residual["decoder"])
-            for state, row in zip(trace.residual["decoder"], rows, strict=True):
-                shares = softmax(live.unembed(state).astype(np.float64))
-                cells = re.findall(r"--share:([\d.]+)[^>]*>(?:<b>)?([^<]*)", row)
-                best = [token.text for token in live.tokenizer.named(shares.argmax(-1).tolist())]
-                assert [label for _, label in cells] == [
-                    html.escape(token_label(one)) for one in best
-                ]
-                np.testing.assert_allclose(
-                    [float(one) for one, _ in cells], shares.max(-1), atol=1e-3
-                )
-            final = shares[-1].argmax()
-            choose(app, "Probability of", 1)
-            (table,) = [
-                one.proto.body for one in app.get("html") if 'class="lens"' in one.proto.body
-            ]
-            *_, last = re.findall(r"<tr>(.*?)</tr>", table)[1].split("<td")
-            first = softmax(live.unembed(trace.residual["decoder"][0]).astype(np.float64))
-            assert float(re.findall(r"--share:([\d.]+)", last)[0]) == pytest.approx(
-                first[-1, final], abs=1e-3
-            )
-            assert re.search(r"own output .* (0|\de−\d), over ", said(app))
+    text = "Anna gave the ball to Tom"
+    live, app = own(model), stream("Layer by layer", model, text)
+    trace = live.trace(text)
+    (table,) = [one.proto.body for one in app.get("html") if 'class="lens"' in one.proto.body]
+    rows = re.findall(r"<tr>(.*?)</tr>", table)[1:]
+    assert len(rows) == len(trace.residual["decoder"])
+    for state, row in zip(trace.residual["decoder"], rows, strict=True):
+        shares = softmax(live.unembed(state).astype(np.float64))
+        cells = re.findall(r"--share:([\d.]+)[^>]*>(?:<b>)?([^<]*)", row)
+        best = [token.text for token in live.tokenizer.named(shares.argmax(-1).tolist())]
+        assert [label for _, label in cells] == [html.escape(token_label(one)) for one in best]
+        np.testing.assert_allclose([float(one) for one, _ in cells], shares.max(-1), atol=1e-3)
+    final = shares[-1].argmax()
+    choose(app, "Probability of", 1)
+    (table,) = [one.proto.body for one in app.get("html") if 'class="lens"' in one.proto.body]
+    *_, last = re.findall(r"<tr>(.*?)</tr>", table)[1].split("<td")
+    first = softmax(live.unembed(trace.residual["decoder"][0]).astype(np.float64))
+    assert float(re.findall(r"--share:([\d.]+)", last)[0]) == pytest.approx(
+        first[-1, final], abs=1e-3
+    )
+    assert re.search(r"own output .* (0|\de−\d), over ", said(app))
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

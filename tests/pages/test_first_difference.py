@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.exchange import write
+from tests.cases import cases
 from tests.pages.reading import own, said, tables, visit
 from viz.views.all_heads.first_difference import HOW
 
@@ -31,21 +32,17 @@ def test_a_changed_run_parts_where_its_change_is(subtests: pytest.Subtests) -> N
             assert words in said(app)
 
 
-def test_a_file_of_the_same_run_has_no_difference(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for format in ["transformer_lens", "nnsight", "huggingface", "vllm", "trace"]:
-        with subtests.test(format=format):
-            tmp_path = tmp_path_factory.mktemp("case")
-            trace = own("house-gpt").trace(TEXT)
-            write(trace, file := tmp_path / "run.safetensors", format)
-            app = opened()
-            assert HOW in said(app)
-            app.get("file_uploader")[-1].upload("run.safetensors", file.read_bytes(), "").run()
-            assert not app.exception
-            assert "differs beyond rounding" in said(app)
-            assert ("Not compared" in said(app)) == (format != "trace")
-            assert {*tables(app)[0]["differs"]} == {"by rounding"}
+@cases("format", ["transformer_lens", "nnsight", "huggingface", "vllm", "trace"])
+def test_a_file_of_the_same_run_has_no_difference(format, tmp_path: Path) -> None:
+    trace = own("house-gpt").trace(TEXT)
+    write(trace, file := tmp_path / "run.safetensors", format)
+    app = opened()
+    assert HOW in said(app)
+    app.get("file_uploader")[-1].upload("run.safetensors", file.read_bytes(), "").run()
+    assert not app.exception
+    assert "differs beyond rounding" in said(app)
+    assert ("Not compared" in said(app)) == (format != "trace")
+    assert {*tables(app)[0]["differs"]} == {"by rounding"}
 
 
 def test_a_file_of_another_text_or_of_nothing_gets_a_sentence(tmp_path: Path) -> None:

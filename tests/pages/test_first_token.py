@@ -8,6 +8,7 @@ import pytest
 from model import Intervention
 from model.analysis.run_comparison import movement
 from model.analysis.tokens.prediction import divergence
+from tests.cases import cases
 from tests.pages.reading import control, own, said, visit
 
 pytestmark = pytest.mark.slow
@@ -16,25 +17,24 @@ TEXT = "Tom Hill saw a red ball. Anna gave the ball to Tom"
 VIEW = "First token"
 
 
-def test_the_sentence_is_that_of_a_plain_loop(subtests: pytest.Subtests) -> None:
-    for model in ["house-gpt", "minilm"]:
-        with subtests.test(model=model):
-            words = said(visit("all_heads", model=model, text=TEXT, show=VIEW))
-            trace = own(model).trace(TEXT)
-            weights = [one.weights(head) for one in trace.attention for head in range(one.heads)]
-            on_it = np.array([one[1:, 0].mean() for one in weights])
-            keys = [(row > 0).sum() for row in weights[0][1:]]
-            assert f"gets {on_it.mean():.2f} of the weight" in words
-            assert f"it would get {np.mean(1 / np.array(keys)):.2f}." in words
-            assert f"with {on_it.max():.2f}" in words
-            resting = int((on_it > 0.5).sum())
-            assert f"In {resting} of {len(weights)} heads" in words
-            less = "moves the stream, but by less than its share" in words
-            moves_little = "most of this weight moves the stream little" in words
-            carried = int(re.search(r"its edges carry (\d+)%", words)[1])  # type: ignore[index]
-            given = 100 * on_it[on_it > 0.5].mean()
-            assert moves_little == (carried < given / 2)
-            assert less == (given / 2 <= carried < round(given))
+@cases("model", ["house-gpt", "minilm"])
+def test_the_sentence_is_that_of_a_plain_loop(model) -> None:
+    words = said(visit("all_heads", model=model, text=TEXT, show=VIEW))
+    trace = own(model).trace(TEXT)
+    weights = [one.weights(head) for one in trace.attention for head in range(one.heads)]
+    on_it = np.array([one[1:, 0].mean() for one in weights])
+    keys = [(row > 0).sum() for row in weights[0][1:]]
+    assert f"gets {on_it.mean():.2f} of the weight" in words
+    assert f"it would get {np.mean(1 / np.array(keys)):.2f}." in words
+    assert f"with {on_it.max():.2f}" in words
+    resting = int((on_it > 0.5).sum())
+    assert f"In {resting} of {len(weights)} heads" in words
+    less = "moves the stream, but by less than its share" in words
+    moves_little = "most of this weight moves the stream little" in words
+    carried = int(re.search(r"its edges carry (\d+)%", words)[1])  # type: ignore[index]
+    given = 100 * on_it[on_it > 0.5].mean()
+    assert moves_little == (carried < given / 2)
+    assert less == (given / 2 <= carried < round(given))
 
 
 def test_a_text_without_a_sink_is_said_to_have_none() -> None:
@@ -65,14 +65,16 @@ def test_the_hidden_token_is_told_by_its_own_run() -> None:
     assert f"other tokens: **{apart:.1%} away**" in said(app)
 
 
-def test_one_token_alone_is_compared_with_none(subtests: pytest.Subtests) -> None:
-    for model, text, place, refused in [
+@cases(
+    "model, text, place, refused",
+    [
         ("house-gpt", "Tom", "decoder.0.self", "position 0"),
         ("translate-en-fr", "sleeps", "decoder.0.cross", "no other token"),
-    ]:
-        with subtests.test(model=model):
-            app = visit("all_heads", model=model, text=text, place=place, show=VIEW)
-            assert refused in app.info[0].value
+    ],
+)
+def test_one_token_alone_is_compared_with_none(model, text, place, refused) -> None:
+    app = visit("all_heads", model=model, text=text, place=place, show=VIEW)
+    assert refused in app.info[0].value
 
 
 def test_a_model_with_learned_sinks_tells_what_they_take() -> None:

@@ -1,7 +1,6 @@
 """For a class: what a teacher chooses, what is refused in a sentence, an answer hidden at first."""
 
-import pytest
-
+from tests.cases import cases
 from tests.pages.reading import choose, control, said, visit
 from viz.questions.exercises.kinds import KINDS, TEN_MINUTES
 from viz.views.for_a_class.reach import reached_from_elsewhere
@@ -49,12 +48,11 @@ def test_fewer_pupils_leave_the_chosen_sheet_within_the_class() -> None:
     assert control(app, "Sheet").value < 3
 
 
-def test_a_sentence_too_short_is_refused_in_a_sentence_and_stays(subtests: pytest.Subtests) -> None:
-    for text in ["a", "the cat"]:
-        with subtests.test(text=text):
-            app = visit("for_a_class", show="Exercises", text=text)
-            assert ["Type a longer sentence" in info.value for info in app.info] == [True]
-            assert control(app, "Your sentence").value == text
+@cases("text", ["a", "the cat"])
+def test_a_sentence_too_short_is_refused_in_a_sentence_and_stays(text) -> None:
+    app = visit("for_a_class", show="Exercises", text=text)
+    assert ["Type a longer sentence" in info.value for info in app.info] == [True]
+    assert control(app, "Your sentence").value == text
 
 
 def test_no_kind_of_exercise_is_refused_in_a_sentence() -> None:

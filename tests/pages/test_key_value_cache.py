@@ -8,6 +8,7 @@ from model import Trace
 from model.analysis.tokens.live_writing import Choice, live_writing, shorter_caches
 from model.analysis.tokens.prediction import Sampling
 from model.serving.engine import Request
+from tests.cases import cases
 from tests.pages.kinds import name_of
 from tests.pages.reading import choose, numbers, said, traces, visit
 from viz.notation.numbers import difference
@@ -46,40 +47,35 @@ def bars(app: AppTest) -> list[np.ndarray]:
     return [numbers(part["x"]) for part in traces(app)[1:]]
 
 
-def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(
-    subtests: pytest.Subtests,
-) -> None:
-    for model, text in [("stories", TEXT), ("translate-en-fr", SOURCE), ("llama", "the cat saw")]:
-        with subtests.test(model=model):
-            app = opened(model=name_of(model), text=text)
-            runs = passes(app, name_of(model))
-            decoder = [[one for one in run.attention if one.stack == "decoder"] for run in runs]
-            sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
-            words = said(app)
-            assert f" {sum(sizes):,} bytes: {sizes[0]:,} in the self" in words
-            (formula,) = [one.value for one in app.latex if "key heads" in one.value]
-            assert formula.strip("$\n").endswith(f"= {sum(sizes):,}".replace(",", "{,}"))
-            shapes = [sum(one.heads * np.prod((one.query.shape[1], one.key.shape[1])) for one in layers)
-                      for layers in decoder]  # fmt: skip
-            read = [len(run.tokens_of("decoder")) for run in runs]
-            saved = [sum(one.heads * one.key.shape[1] for one in layers) for layers in decoder]
-            saved[0] *= read[0]
-            cached, uncached = bars(app)
-            assert cached.tolist() == saved
-            assert uncached.tolist() == shapes
-            kept = [array for one in decoder[-2] for array in one.vectors[1:]]
-            again = [array for one in decoder[-1] for array in one.vectors[1:]]
-            gaps = [np.abs(b[:, : a.shape[1]] - a).max() for a, b in zip(kept, again, strict=True)]
-            apart = (
-                f"differ by at most {difference(float(max(gaps)))}."
-                if max(gaps)
-                else "the same, to the"
-            )
-            assert apart in words
-            assert f"share {sum(array.size for array in kept):,} numbers" in words
-            state = cells(app)
-            assert (state == 2).sum(1).tolist() == [0, *read[:-1]]  # kept
-            assert (state == 1).sum(1).tolist() == [read[0], *[1] * (len(read) - 1)]  # computed
+@cases("model, text", [("stories", TEXT), ("translate-en-fr", SOURCE), ("llama", "the cat saw")])
+def test_the_cache_holds_the_recorded_keys_and_saves_the_counted_scores(model, text) -> None:
+    app = opened(model=name_of(model), text=text)
+    runs = passes(app, name_of(model))
+    decoder = [[one for one in run.attention if one.stack == "decoder"] for run in runs]
+    sizes = [sum(array.nbytes for array in one.vectors[1:]) for one in decoder[-1]]
+    words = said(app)
+    assert f" {sum(sizes):,} bytes: {sizes[0]:,} in the self" in words
+    (formula,) = [one.value for one in app.latex if "key heads" in one.value]
+    assert formula.strip("$\n").endswith(f"= {sum(sizes):,}".replace(",", "{,}"))
+    shapes = [sum(one.heads * np.prod((one.query.shape[1], one.key.shape[1])) for one in layers)
+              for layers in decoder]  # fmt: skip
+    read = [len(run.tokens_of("decoder")) for run in runs]
+    saved = [sum(one.heads * one.key.shape[1] for one in layers) for layers in decoder]
+    saved[0] *= read[0]
+    cached, uncached = bars(app)
+    assert cached.tolist() == saved
+    assert uncached.tolist() == shapes
+    kept = [array for one in decoder[-2] for array in one.vectors[1:]]
+    again = [array for one in decoder[-1] for array in one.vectors[1:]]
+    gaps = [np.abs(b[:, : a.shape[1]] - a).max() for a, b in zip(kept, again, strict=True)]
+    apart = (
+        f"differ by at most {difference(float(max(gaps)))}." if max(gaps) else "the same, to the"
+    )
+    assert apart in words
+    assert f"share {sum(array.size for array in kept):,} numbers" in words
+    state = cells(app)
+    assert (state == 2).sum(1).tolist() == [0, *read[:-1]]  # kept
+    assert (state == 1).sum(1).tolist() == [read[0], *[1] * (len(read) - 1)]  # computed
 
 
 def test_what_is_kept_in_bytes_is_what_the_running_model_holds() -> None:

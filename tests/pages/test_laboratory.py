@@ -3,9 +3,8 @@
 import math
 from dataclasses import fields, replace
 
-import pytest
-
 from model import Intervention
+from tests.cases import cases
 from tests.pages.laboratory import TEXT, assert_sound, intervention, linked, opened, widget
 from tests.pages.reading import said
 from viz.state.engine import engine
@@ -21,47 +20,39 @@ CONTROLS = [
     ("Scores", "laboratory-positions", False, {"positions": False}),
     ("Scores", "laboratory-scale", "not scaled: × 1", {"scale": 1.0}),
     ("Scores", "laboratory-dropout", 0.25, {"dropout": 0.25}),
-    (
-        "Heads",
-        "laboratory-heads",
-        [0, 2],
-        {"ablated": frozenset({("decoder.1.self", 0), ("decoder.1.self", 2)})},
-    ),
+    ("Heads", "laboratory-heads", [0, 2], {"ablated": frozenset({("decoder.1.self", 0),
+        ("decoder.1.self", 2)})}),
     ("Heads", "laboratory-only", ["decoder.0.self"], {"only": frozenset({"decoder.0.self"})}),
-]
+]  # fmt: skip
 STAGES = ("cap", "bias", "sinks")
 
 
-def test_each_control_changes_its_field_and_no_other(subtests: pytest.Subtests) -> None:
-    for group, key, value, expected in CONTROLS:
-        with subtests.test(group=group, key=key, value=value, expected=expected):
-            app = opened(group)
-            widget(app, key).set_value(value).run()
-            assert_sound(app)
-            for field in fields(Intervention):
-                wanted = expected.get(field.name, getattr(Intervention(), field.name))
-                assert getattr(intervention(app), field.name) == wanted, field.name
+@cases("group, key, value, expected", CONTROLS)
+def test_each_control_changes_its_field_and_no_other(group, key, value, expected) -> None:
+    app = opened(group)
+    widget(app, key).set_value(value).run()
+    assert_sound(app)
+    for field in fields(Intervention):
+        wanted = expected.get(field.name, getattr(Intervention(), field.name))
+        assert getattr(intervention(app), field.name) == wanted, field.name
 
 
-def test_a_stage_of_attention_has_a_switch_where_the_model_has_it(
-    subtests: pytest.Subtests,
-) -> None:
-    for stage in STAGES:
-        with subtests.test(stage=stage):
-            app = opened("Scores", model="all-stages")
-            assert widget(app, "laboratory-positions").disabled  # they are in the biases
-            assert not widget(
-                opened("Scores", model="all-stages", positions="0"), "laboratory-positions"
-            ).disabled
-            widget(app, f"laboratory-{stage}").set_value(False).run()
-            assert_sound(app)
-            assert intervention(app) == replace(Intervention(), **{stage: False})
-            widget(app, f"laboratory-{stage}").set_value(True).run()
-            assert intervention(app) == Intervention()
-            without = opened("Scores", **{stage: "0"})  # a model that has no such stage
-            assert not [one for one in without.toggle if f"laboratory-{stage}" in one.key]
-            assert f"has no {stage}:" in said(without)
-            assert f"has no {stage}" not in said(opened("Scores"))
+@cases("stage", STAGES)
+def test_a_stage_of_attention_has_a_switch_where_the_model_has_it(stage) -> None:
+    app = opened("Scores", model="all-stages")
+    assert widget(app, "laboratory-positions").disabled  # they are in the biases
+    assert not widget(
+        opened("Scores", model="all-stages", positions="0"), "laboratory-positions"
+    ).disabled
+    widget(app, f"laboratory-{stage}").set_value(False).run()
+    assert_sound(app)
+    assert intervention(app) == replace(Intervention(), **{stage: False})
+    widget(app, f"laboratory-{stage}").set_value(True).run()
+    assert intervention(app) == Intervention()
+    without = opened("Scores", **{stage: "0"})  # a model that has no such stage
+    assert not [one for one in without.toggle if f"laboratory-{stage}" in one.key]
+    assert f"has no {stage}:" in said(without)
+    assert f"has no {stage}" not in said(opened("Scores"))
 
 
 def test_a_window_says_where_it_hides_nothing() -> None:
@@ -74,15 +65,12 @@ def test_a_window_says_where_it_hides_nothing() -> None:
     assert "8 keys, in 2 of 4 " in said(opened(model="all-stages"))
 
 
-def test_a_link_with_an_impossible_window_opens_without_it_and_says_so(
-    subtests: pytest.Subtests,
-) -> None:
-    for width in ["0", "-3", "two", "1.5", "1" * 30]:
-        with subtests.test(width=width):
-            app = linked({"model": "stories", "text": TEXT, "window": width})
-            assert not app.exception
-            assert intervention(app) == Intervention()
-            assert "window" in " ".join(info.value for info in (*app.info, *app.warning))
+@cases("width", ["0", "-3", "two", "1.5", "1" * 30])
+def test_a_link_with_an_impossible_window_opens_without_it_and_says_so(width) -> None:
+    app = linked({"model": "stories", "text": TEXT, "window": width})
+    assert not app.exception
+    assert intervention(app) == Intervention()
+    assert "window" in " ".join(info.value for info in (*app.info, *app.warning))
 
 
 def test_the_box_of_the_window_takes_no_number_below_1_and_an_empty_one_is_no_window() -> None:

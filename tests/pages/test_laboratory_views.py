@@ -9,6 +9,7 @@ import pytest
 from model import Intervention
 from model.analysis.run_comparison import divergences, losses, movement
 from model.loading.registry import models
+from tests.cases import cases
 from tests.model.tiny import sentence
 from tests.pages.laboratory import TEXT, assert_sound, opened
 from tests.pages.reading import ODD_TEXTS, choose, control, numbers, traces
@@ -23,12 +24,11 @@ LINK = {"scale": "1.0", "ablated": "decoder.0.self:1"}
 
 
 @pytest.mark.slow
-def test_every_editor_of_every_model_is_drawn(subtests: pytest.Subtests) -> None:
-    for model in sorted(models):
-        with subtests.test(model=model):
-            loaded = engine().model(model, lambda *news: None)
-            for group in GROUPS:
-                assert_sound(opened(group, model=model, text=sentence(loaded), scale="1.0"))
+@cases("model", sorted(models))
+def test_every_editor_of_every_model_is_drawn(model) -> None:
+    loaded = engine().model(model, lambda *news: None)
+    for group in GROUPS:
+        assert_sound(opened(group, model=model, text=sentence(loaded), scale="1.0"))
 
 
 def test_no_text_breaks_a_drawer_under_several_interventions(subtests: pytest.Subtests) -> None:

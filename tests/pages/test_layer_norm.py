@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from model import Trace
 from model.loading.registry import models
+from tests.cases import cases
 from tests.model.tiny import sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import choose, control, drawn, own, said, tables, visit
@@ -27,24 +28,23 @@ def traced(name: str) -> Trace:
     return own(name).trace(sentence(own(name)), record="full")
 
 
-def test_the_spread_of_each_token_is_drawn_at_each_stage(subtests: pytest.Subtests) -> None:
+@cases("model", [*sorted(models), "llama"])
+def test_the_spread_of_each_token_is_drawn_at_each_stage(model) -> None:
     """A bar from mean − deviation to mean + deviation; of an RMS norm, the root mean square around 0."""
-    for model in [*sorted(models), "llama"]:
-        with subtests.test(model=model):
-            trace = traced(name_of(model))
-            app, norm = opened(model=name_of(model), text=trace.text), trace.norms[1]
-            assert len(set(control(app, "Norm").options)) == len(trace.norms)
-            choose(app, "Norm", norm.name)
-            for at, values in enumerate((norm.input, norm.normalized, norm.output)):
-                wide = values.astype(np.float64)
-                squares = (wide**2).mean(-1)
-                centre = wide.mean(-1) if norm.kind == "layer" else 0 * squares
-                reach = np.sqrt(squares - centre**2)
-                np.testing.assert_allclose(drawn(app, "bar", "base", at), centre - reach, atol=1e-4)
-                np.testing.assert_allclose(drawn(app, "bar", "x", at), 2 * reach, rtol=1e-4)
-            frame, token = tables(app)[0], control(app, "Token").value
-            np.testing.assert_allclose(frame["input"], norm.input[token], rtol=1e-6)
-            np.testing.assert_allclose(frame["output"], norm.output[token], rtol=1e-6)
+    trace = traced(name_of(model))
+    app, norm = opened(model=name_of(model), text=trace.text), trace.norms[1]
+    assert len(set(control(app, "Norm").options)) == len(trace.norms)
+    choose(app, "Norm", norm.name)
+    for at, values in enumerate((norm.input, norm.normalized, norm.output)):
+        wide = values.astype(np.float64)
+        squares = (wide**2).mean(-1)
+        centre = wide.mean(-1) if norm.kind == "layer" else 0 * squares
+        reach = np.sqrt(squares - centre**2)
+        np.testing.assert_allclose(drawn(app, "bar", "base", at), centre - reach, atol=1e-4)
+        np.testing.assert_allclose(drawn(app, "bar", "x", at), 2 * reach, rtol=1e-4)
+    frame, token = tables(app)[0], control(app, "Token").value
+    np.testing.assert_allclose(frame["input"], norm.input[token], rtol=1e-6)
+    np.testing.assert_allclose(frame["output"], norm.output[token], rtol=1e-6)
 
 
 def test_the_formula_holds_the_numbers_of_the_chosen_token_and_dimension() -> None:
@@ -55,15 +55,13 @@ def test_the_formula_holds_the_numbers_of_the_chosen_token_and_dimension() -> No
     choose(app, "Dimension", 7)
     numbers = app.latex[1].value.replace("{,}", "")
     final = re.search(r"mathbf\{(-?[\d.]+)\}", numbers)
-    assert final is not None
     assert float(final.group(1)) == pytest.approx(float(norm.output[3, 7]), abs=6e-5)
     assert rf"\mu &= {norm.mean[3]:.4f}" in numbers
 
 
-def test_the_page_says_where_this_models_norms_stand(subtests: pytest.Subtests) -> None:
-    for model, words in [("stories", "**pre-norm**"), ("minilm", "**post-norm**")]:
-        with subtests.test(model=model):
-            assert words in said(opened(model=model))
+@cases("model, words", [("stories", "**pre-norm**"), ("minilm", "**post-norm**")])
+def test_the_page_says_where_this_models_norms_stand(model, words) -> None:
+    assert words in said(opened(model=model))
 
 
 def test_the_check_sees_an_input_that_is_not_what_the_norm_should_read() -> None:

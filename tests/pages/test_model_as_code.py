@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from model.code.script import printed
+from tests.cases import cases
 from tests.model.hub_models import saved
 from tests.pages.reading import own, said, visit
 from viz.state.navigation import PAGES
@@ -53,26 +54,22 @@ def test_lines_lead_nowhere_where_a_link_cannot_carry_the_view() -> None:
     assert "line leads to" in said(visit("model_as_code", text=TEXTS["house-gpt"]))
 
 
-def test_shapes_of_two_stacks_are_those_of_the_chosen_layer(subtests: pytest.Subtests) -> None:
-    for place in ["encoder.0.self", "decoder.1.self", "decoder.1.cross"]:
-        with subtests.test(place=place):
-            text = TEXTS["translate-en-fr"]
-            shown = page_html("translate-en-fr", text, place=place)
-            attention = own("translate-en-fr").trace(text).find(place)
-            (scores,) = re.findall(r"scores = .*?<span>(.*?)</span>", shown)
-            assert scores == str(attention.weights(0).shape).replace("(", "(4, ")
+@cases("place", ["encoder.0.self", "decoder.1.self", "decoder.1.cross"])
+def test_shapes_of_two_stacks_are_those_of_the_chosen_layer(place) -> None:
+    text = TEXTS["translate-en-fr"]
+    shown = page_html("translate-en-fr", text, place=place)
+    attention = own("translate-en-fr").trace(text).find(place)
+    (scores,) = re.findall(r"scores = .*?<span>(.*?)</span>", shown)
+    assert scores == str(attention.weights(0).shape).replace("(", "(4, ")
 
 
-def test_the_page_checks_the_listing_and_says_what_the_script_prints(
-    subtests: pytest.Subtests,
-) -> None:
-    for model in TEXTS:
-        with subtests.test(model=model):
-            app = visit("model_as_code", model=model, text=TEXTS[model])
-            (off,) = re.findall(r"at most (\S+) of the", said(app))
-            assert float(off.replace("−", "-")) <= 1e-5
-            trace = own(model).trace(TEXTS[model])
-            assert printed(own(model), trace) in [code.value for code in app.code]
+@cases("model", TEXTS)
+def test_the_page_checks_the_listing_and_says_what_the_script_prints(model) -> None:
+    app = visit("model_as_code", model=model, text=TEXTS[model])
+    (off,) = re.findall(r"at most (\S+) of the", said(app))
+    assert float(off.replace("−", "-")) <= 1e-5
+    trace = own(model).trace(TEXTS[model])
+    assert printed(own(model), trace) in [code.value for code in app.code]
 
 
 def test_weights_too_large_for_a_download_are_written_by_a_command(

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.padded_batch import padded_batch
 from model.loading.registry import models
+from tests.cases import cases
 from tests.model.tiny import SHAPES, sentence
 from tests.pages.reading import choose, numbers, own, said, visit
 
@@ -57,14 +58,11 @@ def test_the_weights_are_those_of_the_batch_with_the_mask_and_without() -> None:
 
 
 @pytest.mark.slow
-def test_each_model_shows_a_batch_or_says_why_not(subtests: pytest.Subtests) -> None:
-    for model in sorted(models):
-        with subtests.test(model=model):
-            app = opened(model=model, text=sentence(own(model)))
-            refused = SHAPES[model] == "encoder-decoder"
-            assert (f"{model} reads a" in said(app)) == refused
-            assert bool(app.get("plotly_chart")) != refused
-            for text in ("", "qqq zzz", "word " * 60):
-                assert not opened(
-                    model=model, text=sentence(own(model)), second_text=text
-                ).exception
+@cases("model", sorted(models))
+def test_each_model_shows_a_batch_or_says_why_not(model) -> None:
+    app = opened(model=model, text=sentence(own(model)))
+    refused = SHAPES[model] == "encoder-decoder"
+    assert (f"{model} reads a" in said(app)) == refused
+    assert bool(app.get("plotly_chart")) != refused
+    for text in ("", "qqq zzz", "word " * 60):
+        assert not opened(model=model, text=sentence(own(model)), second_text=text).exception

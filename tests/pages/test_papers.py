@@ -25,9 +25,17 @@ def cards(app: AppTest) -> dict[str, str]:
             r'<article class="paper"[^>]*>(.*?)</article>', part.proto.body, re.DOTALL
         ):
             title = re.search(r"<h3>(.*?)(?:<span|</h3>)", card)
-            assert title is not None
             found[title[1]] = unescape(re.sub(r"<[^>]+>", " ", card))
     return found
+
+
+def squares(app: AppTest) -> list[str]:
+    """The verdict that the name of each square says; "" of one without."""
+    (row,) = [one.proto.body for one in app.get("html") if 'class="verdicts"' in one.proto.body]
+    found = re.findall(r'href="#paper-([^"]+)" aria-label="([^"]*)"[^>]*>([^<]*)</a>', row)
+    assert [name for name, _, _ in found] == [*claims()]
+    assert all(bool(sign) == (": " in words) for _, words, sign in found)
+    return [unescape(words).rpartition(": ")[2] if sign else "" for _, words, sign in found]
 
 
 def answered(app: AppTest, model: str, names: list[str]) -> AppTest:
@@ -54,6 +62,9 @@ def test_a_model_that_ships_shows_its_answers_without_being_asked() -> None:
         assert not [button for button in app.button if button.key.startswith("papers-ask")]
         hold = sum(one.verdict == HOLDS for one in stored)
         assert f"**{hold} hold**" in said(app)
+        assert squares(app) == [
+            ({one.name: one.verdict for one in stored}.get(name, "")) for name in claims()
+        ]
         assert not any(answer(model, name) for name in claims())  # nothing ran
 
 
@@ -74,7 +85,6 @@ def test_a_model_without_stored_answers_is_asked_on_a_button_and_shared() -> Non
     app.selectbox(key="papers-ask-one").set_value(one).run()
     app = answered(app, UNASKED, [one])
     result = answer(UNASKED, one)
-    assert result is not None
     assert result.verdict in cards(app)[result.title]
     (button,) = [one for one in app.button if one.key == "papers-ask-all"]
     button.click().run()

@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.trace.unproven import WORDS
+from tests.cases import cases
 from tests.model.hub.test_quantized import eight
 from tests.model.hub_families import GROUPED
 from tests.model.hub_models import TEXT as HUB_TEXT
@@ -38,32 +39,28 @@ def map_of(app: AppTest) -> str:
     return next(one.value for one in app.get("html") if "The parts of the model" in one.value)
 
 
-def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(
-    hybrid: str, subtests: pytest.Subtests
-) -> None:
-    for page in ["home", "all_heads"]:
-        with subtests.test(page=page):
-            app = opened(page, hybrid)
-            assert not app.error
-            assert "is not proven" not in said(app)
+@cases("page", ["home", "all_heads"])
+def test_pages_of_attention_show_a_model_of_which_nothing_else_is_proven(page, hybrid: str) -> None:
+    app = opened(page, hybrid)
+    assert not app.error
+    assert "is not proven" not in said(app)
 
 
+@cases("page, view, part", [
+    ("layer_norm", {}, "norms"),
+    ("stream", {"show": "Contributions"}, "stream"),
+    ("stream", {"show": "Layer by layer"}, "unembedding"),
+    ("all_heads", {"show": "What it writes"}, "stream"),
+    ("shapes_and_cost", {}, "sizes"),
+])  # fmt: skip
 def test_a_page_says_which_part_is_not_proven_why_and_what_is(
-    hybrid: str, subtests: pytest.Subtests
+    page, view, part, hybrid: str
 ) -> None:
-    for page, view, part in [
-        ("layer_norm", {}, "norms"),
-        ("stream", {"show": "Contributions"}, "stream"),
-        ("stream", {"show": "Layer by layer"}, "unembedding"),
-        ("all_heads", {"show": "What it writes"}, "stream"),
-        ("shapes_and_cost", {}, "sizes"),
-    ]:
-        with subtests.test(page=page):
-            app = opened(page, hybrid, **view)
-            assert not app.error
-            words = said(app)
-            assert f"{WORDS[part]}, because" in words
-            assert "shown: attention" in words
+    app = opened(page, hybrid, **view)
+    assert not app.error
+    words = said(app)
+    assert f"{WORDS[part]}, because" in words
+    assert "shown: attention" in words
 
 
 def test_what_a_head_adds_to_a_logit_is_not_told_where_it_is_not_proven(hybrid: str) -> None:

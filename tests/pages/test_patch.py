@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from model import Intervention
 from model.analysis import patch_map
 from model.nn.patches import Patch
+from tests.cases import cases
 from tests.pages.laboratory import assert_sound, intervention
 from tests.pages.reading import control, named, said, visit
 from viz.state.engine import engine
@@ -37,50 +38,47 @@ def drawn(app: AppTest) -> np.ndarray:
     return np.array([float(word.split("<br>")[1].replace("−", "-")) for word in words])
 
 
-def test_every_map_is_drawn_with_the_numbers_of_its_runs(subtests: pytest.Subtests) -> None:
-    for kind in KINDS:
-        with subtests.test(kind=kind):
-            app = opened(kind)
-            assert_sound(app)
-            assert app.get("plotly_chart")
-            assert "the answer farthest" in said(app)
-            assert "Correlation with the" not in said(app)
-            if kind in ("Heads", "Residual stream"):
-                model = engine().model("stories", lambda *news: None)
-                a, b = model.trace(A), model.trace(B)
-                answer = tuple(int(one.prediction.after(-1).argmax()) for one in (a, b))
-                what = "head" if kind == "Heads" else "stream"
-                expected = patch_map(model, a, b, what, answer=answer)  # type: ignore[arg-type]
-                np.testing.assert_allclose(drawn(app), expected.ravel(), atol=1e-3)
-            if kind != "Path to the chosen head":
-                control(app, "Map").set_value("Estimate").run()
-                assert "Correlation with the" in said(app)
+@cases("kind", KINDS)
+def test_every_map_is_drawn_with_the_numbers_of_its_runs(kind) -> None:
+    app = opened(kind)
+    assert_sound(app)
+    assert app.get("plotly_chart")
+    assert "the answer farthest" in said(app)
+    assert "Correlation with the" not in said(app)
+    if kind in ("Heads", "Residual stream"):
+        model = engine().model("stories", lambda *news: None)
+        a, b = model.trace(A), model.trace(B)
+        answer = tuple(int(one.prediction.after(-1).argmax()) for one in (a, b))
+        what = "head" if kind == "Heads" else "stream"
+        expected = patch_map(model, a, b, what, answer=answer)  # type: ignore[arg-type]
+        np.testing.assert_allclose(drawn(app), expected.ravel(), atol=1e-3)
+    if kind != "Path to the chosen head":
+        control(app, "Map").set_value("Estimate").run()
+        assert "Correlation with the" in said(app)
 
 
-def test_sentence_b_begins_as_sentence_a_with_one_word_exchanged(subtests: pytest.Subtests) -> None:
-    for model, text, other in [
-        ("house-gpt", SURNAME, "Tom Reed saw a red ball. Anna gave the ball to Tom"),
-        ("stories", "Tom Hill saw Anna. Tom", "Tom Smith saw Anna. Tom"),
-        ("house-gpt", "qqq zzz", "zzz qqq"),
-    ]:
-        with subtests.test(other=other):
-            app = linked({"model": model, "text": text, "show": PATCH})
-            assert_sound(app)
-            assert named(app.text_input, "experiment-patch-text").value == other
+@cases("model, text, other", [
+    ("house-gpt", SURNAME, "Tom Reed saw a red ball. Anna gave the ball to Tom"),
+    ("stories", "Tom Hill saw Anna. Tom", "Tom Smith saw Anna. Tom"),
+    ("house-gpt", "qqq zzz", "zzz qqq"),
+])  # fmt: skip
+def test_sentence_b_begins_as_sentence_a_with_one_word_exchanged(model, text, other) -> None:
+    app = linked({"model": model, "text": text, "show": PATCH})
+    assert_sound(app)
+    assert named(app.text_input, "experiment-patch-text").value == other
 
 
-def test_an_example_opens_its_map_and_its_link_opens_it_again(subtests: pytest.Subtests) -> None:
-    for preset in PATCHES:
-        with subtests.test(preset=preset.title):
-            app = opened()
-            named(app.selectbox, "experiment-pairs").set_value(preset).run()
-            assert_sound(app)
-            assert intervention(app) == preset.view.intervention
-            assert app.selectbox(key=PATCH_KIND).value == preset.put_in
-            assert preset.look_for[:30] in said(app)
-            again = linked(to_link(preset.view))
-            assert intervention(again) == preset.view.intervention
-            assert any(preset.view.second_text[:20] in button.label for button in again.button)
+@cases("preset", PATCHES)
+def test_an_example_opens_its_map_and_its_link_opens_it_again(preset) -> None:
+    app = opened()
+    named(app.selectbox, "experiment-pairs").set_value(preset).run()
+    assert_sound(app)
+    assert intervention(app) == preset.view.intervention
+    assert app.selectbox(key=PATCH_KIND).value == preset.put_in
+    assert preset.look_for[:30] in said(app)
+    again = linked(to_link(preset.view))
+    assert intervention(again) == preset.view.intervention
+    assert any(preset.view.second_text[:20] in button.label for button in again.button)
 
 
 def test_what_was_put_in_is_taken_back_alone() -> None:

@@ -11,6 +11,7 @@ from model.analysis.stream.positions import similarity, sinusoidal
 from model.analysis.tokens.embeddings import reordered
 from model.loading.registry import models
 from model.nn.positions import Alibi
+from tests.cases import cases
 from tests.model.tiny import loaded, sentence
 from tests.pages.kinds import name_of
 from tests.pages.reading import control, drawn, numbers, own, said, shows, traces, visit
@@ -28,54 +29,48 @@ def sizes(app: AppTest) -> list[str]:
     return [head.rpartition("max ")[2] for head in heads]
 
 
-def test_it_opens_on_the_differences_each_way_and_they_vanish_where_order_is_lost(
-    subtests: pytest.Subtests,
-) -> None:
+@cases("model", ["stories", "minilm"])
+def test_it_opens_on_the_differences_each_way_and_they_vanish_where_order_is_lost(model) -> None:
     """A row a token: how far its last state in the second sentence lies from that in the first."""
-    for model in ["stories", "minilm"]:
-        with subtests.test(model=model):
-            app, live = opened("positions", "Word order", model=model), own(model)
-            first, second = app.text_area[0].value, control(app, REORDERED).value
-            assert sorted(first.split()) == sorted(second.split())
-            if model == "stories":
-                first, second = f" {first}", f" {second}"
-            ways = {ON: Intervention(), OFF: Intervention(positions=False)}
-            if model == "stories":
-                ways[LIFTED] = Intervention(positions=False, mask="none")
-            columns, told = drawn(app).T, sizes(app)
-            assert len(told) == len(columns) == len(ways)
-            for shown, number, way in zip(columns, told, ways.values(), strict=True):
-                one, other = (live.trace(text, intervention=way) for text in (first, second))
-                run = reordered(one, other)
-                np.testing.assert_allclose(shown, np.abs(run.second - run.first).max(-1), atol=1e-4)
-                if run.largest > 1e-2:
-                    assert number == f"{run.largest:.2f}"
-                else:
-                    assert run.largest <= float(number.replace("−", "-")) < 2 * run.largest
-            assert columns[0].max() > 1e-2
-            assert columns[-1].max() < 1e-3
-            assert ("mask is itself" in said(app)) is (model == "stories")
+    app, live = opened("positions", "Word order", model=model), own(model)
+    first, second = app.text_area[0].value, control(app, REORDERED).value
+    assert sorted(first.split()) == sorted(second.split())
+    if model == "stories":
+        first, second = f" {first}", f" {second}"
+    ways = {ON: Intervention(), OFF: Intervention(positions=False)}
+    if model == "stories":
+        ways[LIFTED] = Intervention(positions=False, mask="none")
+    columns, told = drawn(app).T, sizes(app)
+    assert len(told) == len(columns) == len(ways)
+    for shown, number, way in zip(columns, told, ways.values(), strict=True):
+        one, other = (live.trace(text, intervention=way) for text in (first, second))
+        run = reordered(one, other)
+        np.testing.assert_allclose(shown, np.abs(run.second - run.first).max(-1), atol=1e-4)
+        if run.largest > 1e-2:
+            assert number == f"{run.largest:.2f}"
+        else:
+            assert run.largest <= float(number.replace("−", "-")) < 2 * run.largest
+    assert columns[0].max() > 1e-2
+    assert columns[-1].max() < 1e-3
+    assert ("mask is itself" in said(app)) is (model == "stories")
 
 
 @pytest.mark.slow
-def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(
-    subtests: pytest.Subtests,
-) -> None:
+@cases("model", [*sorted(models), "llama"])
+def test_word_order_opens_on_sentences_that_each_model_can_lay_side_by_side(model) -> None:
     """At once, with a picture, and with what is to be seen there in its own numbers."""
-    for model in [*sorted(models), "llama"]:
-        with subtests.test(model=model):
-            name = name_of(model)
-            app = opened("positions", "Word order", model=name, text=sentence(own(name)))
-            assert not app.error
-            assert not app.warning
-            assert len(drawn(app)) > 2
-            told = next(one.value for one in app.markdown if LOOK_FOR in one.value)
-            found = [float(size.replace("−", "-")) for size in sizes(app)]
-            assert found[0] > 1e-2 > found[-1]
-            assert "left is rounding" in told
-            assert ("causal mask" in told) == (len(found) == 3)
-            if len(found) == 3:  # both numbers of which it speaks are the largest of their columns
-                assert all(f"{size:.2f}" in told for size in found[:2])
+    name = name_of(model)
+    app = opened("positions", "Word order", model=name, text=sentence(own(name)))
+    assert not app.error
+    assert not app.warning
+    assert len(drawn(app)) > 2
+    told = next(one.value for one in app.markdown if LOOK_FOR in one.value)
+    found = [float(size.replace("−", "-")) for size in sizes(app)]
+    assert found[0] > 1e-2 > found[-1]
+    assert "left is rounding" in told
+    assert ("causal mask" in told) == (len(found) == 3)
+    if len(found) == 3:  # both numbers of which it speaks are the largest of their columns
+        assert all(f"{size:.2f}" in told for size in found[:2])
 
 
 def test_nothing_is_claimed_of_sentences_that_do_not_bear_it_out() -> None:
@@ -108,16 +103,15 @@ def test_each_kind_of_positions_is_drawn_and_named() -> None:
     np.testing.assert_allclose(numbers(traces(app)[0]["y"]), np.cos(angles), atol=1e-6)
 
 
-def test_views_are_offered_where_the_model_has_what_they_show(subtests: pytest.Subtests) -> None:
-    for model, offered in [
-        ("stories", ["Word order", "The table", "How alike", "Added to the tokens"]),
-        ("llama", ["Word order", "The table", "How alike"]),
-        ("all-stages", ["Added to the scores", "Word order"]),
-    ]:
-        with subtests.test(model=model):
-            app = visit("positions", model=name_of(model), text="The cat sat on the mat")
-            (row,) = shows(app)
-            assert list(row.options) == offered
+@cases("model, offered", [
+    ("stories", ["Word order", "The table", "How alike", "Added to the tokens"]),
+    ("llama", ["Word order", "The table", "How alike"]),
+    ("all-stages", ["Added to the scores", "Word order"]),
+])  # fmt: skip
+def test_views_are_offered_where_the_model_has_what_they_show(model, offered) -> None:
+    app = visit("positions", model=name_of(model), text="The cat sat on the mat")
+    (row,) = shows(app)
+    assert list(row.options) == offered
 
 
 def test_one_cell_is_written_with_its_own_numbers() -> None:
@@ -139,11 +133,10 @@ def test_likeness_is_that_of_the_models_own_table() -> None:
     assert f"**{np.diagonal(alike, 1).mean():.2f}**" in said(app)
 
 
-def test_the_last_row_is_the_sum_of_the_rows_above(subtests: pytest.Subtests) -> None:
-    for model in ["stories", "minilm"]:
-        with subtests.test(model=model):
-            rows = drawn(opened("positions", "Added to the tokens", model=model))
-            np.testing.assert_allclose(rows[:-2].sum(axis=0), rows[-1], atol=1e-6)
+@cases("model", ["stories", "minilm"])
+def test_the_last_row_is_the_sum_of_the_rows_above(model) -> None:
+    rows = drawn(opened("positions", "Added to the tokens", model=model))
+    np.testing.assert_allclose(rows[:-2].sum(axis=0), rows[-1], atol=1e-6)
 
 
 def test_slopes_are_drawn_for_each_head_and_one_distance_is_worked_out() -> None:

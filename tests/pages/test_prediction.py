@@ -20,6 +20,7 @@ from model.analysis.run_comparison import rounding
 from model.analysis.tokens.live_writing import Choice, Writing, live_writing
 from model.analysis.tokens.prediction import Sampling, probabilities
 from model.serving.engine import Request
+from tests.cases import cases
 from tests.pages.reading import PAGES, choose, control, numbers, press, said, visit
 from viz.state.engine import engine
 from viz.views.prediction.writing import key_of
@@ -49,7 +50,6 @@ def bars(app: AppTest) -> dict[str, np.ndarray]:
 
 def own_logits() -> np.ndarray:
     logits = engine().model("stories", lambda *news: None).trace(TEXT).logits
-    assert logits is not None
     return logits[-1]
 
 
@@ -60,24 +60,21 @@ def test_the_bars_are_the_models_own_probabilities_and_sum_to_one() -> None:
     assert shares.sum() == pytest.approx(1)
 
 
-def test_each_control_changes_the_bars_to_what_is_then_drawn_from(
-    subtests: pytest.Subtests,
-) -> None:
-    for label, value, sampling in [
-        ("Temperature", 2.0, Sampling(2.0)),
-        ("Top-k", 3, Sampling(1.0, 3)),
-        ("Top-p", 0.3, Sampling(1.0, None, 0.3)),
-    ]:
-        with subtests.test(label=label):
-            app = opened()
-            control(app, label).set_value(value).run()
-            drawn, own = bars(app).values()
-            assert not app.exception
-            np.testing.assert_allclose(own[0], probabilities(own_logits()).max())
-            np.testing.assert_allclose(drawn[0], sampling.of(own_logits()).max())
-            assert drawn.sum() == pytest.approx(1)
-            press(app, "Reset")
-            assert len(bars(app)) == 1
+@cases("label, value, sampling", [
+    ("Temperature", 2.0, Sampling(2.0)),
+    ("Top-k", 3, Sampling(1.0, 3)),
+    ("Top-p", 0.3, Sampling(1.0, None, 0.3)),
+])  # fmt: skip
+def test_each_control_changes_the_bars_to_what_is_then_drawn_from(label, value, sampling) -> None:
+    app = opened()
+    control(app, label).set_value(value).run()
+    drawn, own = bars(app).values()
+    assert not app.exception
+    np.testing.assert_allclose(own[0], probabilities(own_logits()).max())
+    np.testing.assert_allclose(drawn[0], sampling.of(own_logits()).max())
+    assert drawn.sum() == pytest.approx(1)
+    press(app, "Reset")
+    assert len(bars(app)) == 1
 
 
 def test_the_controls_stay_as_they_are_from_view_to_view() -> None:
@@ -88,13 +85,12 @@ def test_the_controls_stay_as_they_are_from_view_to_view() -> None:
     assert control(app, "Temperature").value == 2.0
 
 
-def test_a_choice_of_a_link_that_cannot_be_is_left_out(subtests: pytest.Subtests) -> None:
-    for written in ["abc", "-1", "99", "nan", "", "inf", "-inf", "1e999"]:
-        with subtests.test(written=written):
-            names = ("temperature", "top-k", "top-p", "seed", "view", "how")
-            app = opened(**{f"prediction-{name}": written for name in names})
-            assert len(bars(app)) == 1
-            writes(**{"prediction-how": DRAWN, "prediction-seed": written})
+@cases("written", ["abc", "-1", "99", "nan", "", "inf", "-inf", "1e999"])
+def test_a_choice_of_a_link_that_cannot_be_is_left_out(written) -> None:
+    names = ("temperature", "top-k", "top-p", "seed", "view", "how")
+    app = opened(**{f"prediction-{name}": written for name in names})
+    assert len(bars(app)) == 1
+    writes(**{"prediction-how": DRAWN, "prediction-seed": written})
 
 
 def test_an_earlier_position_says_what_follows_it_in_the_text() -> None:
@@ -259,7 +255,6 @@ def decimals(pattern: str, text: str) -> list[int]:
 
 def test_no_digit_is_shown_that_single_precision_does_not_settle() -> None:
     trace = engine().model("house-gpt", lambda *news: None).trace("Anna gave")
-    assert trace.prediction is not None
     error = rounding(trace, trace.prediction.after(-1))
     assert 5e-5 < error < 1e-4  # of a logit or a loss: four decimals hold, of four nats only three
     app = opened(model="house-gpt", text="Anna gave", **{"prediction-top-k": "5"})

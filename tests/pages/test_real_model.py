@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from model.download.entries import is_on_disk, is_unpacked
 from model.download.hub import MEANWHILE
 from model.loading.registry import models
+from tests.cases import cases
 from tests.model.hub_models import saved
 from tests.model.hub_server import Hub, serving
 from tests.pages.reading import visit
@@ -54,9 +55,7 @@ def ended() -> Download:
     return job()
 
 
-def test_it_is_fetched_for_all_stopped_resumed_and_opened(
-    hub: Hub,
-) -> None:
+def test_it_is_fetched_for_all_stopped_resumed_and_opened(hub: Hub) -> None:
     hub.slowly = 0.5
     first = home()
     assert f"{NAME}, a real" in captions(first)
@@ -148,11 +147,8 @@ def test_a_browser_keeps_only_the_name_of_a_model_that_is_here(
 
 
 @pytest.mark.slow
-def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["smollm2-135m-instruct", "stories"]:
-        with subtests.test(name=name):
-            looked_up.cache_clear()  # another test may have looked into a cache of its own
-            unpacked = name != "stories" and is_unpacked(models[name])
-            assert ("unpacked from 4-bit" in captions(visit("home", model=name))) == unpacked
+@cases("name", ["smollm2-135m-instruct", "stories"])
+def test_a_copy_unpacked_from_4_bits_says_so_where_the_model_is_chosen(name) -> None:
+    looked_up.cache_clear()  # another test may have looked into a cache of its own
+    unpacked = name != "stories" and is_unpacked(models[name])
+    assert ("unpacked from 4-bit" in captions(visit("home", model=name))) == unpacked

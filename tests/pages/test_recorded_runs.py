@@ -119,11 +119,7 @@ def test_the_numbers_are_those_of_the_live_model(files: dict[str, Path]) -> None
 
 def test_the_box_has_the_recorded_text_and_takes_no_other(files: dict[str, Path]) -> None:
     app = opened(
-        "home",
-        files["house-gpt"],
-        text="another text",
-        scale="1.0",
-        ablated="decoder.0.self:1",
+        "home", files["house-gpt"], text="another text", scale="1.0", ablated="decoder.0.self:1"
     )
     (box,) = [box for box in app.text_area if box.label == "Your sentence"]
     assert (box.value, box.disabled) == (TEXTS["house-gpt"], True)

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.cost.cost import memory
 from model.analysis.cost.operations import Lengths
+from tests.cases import cases
 from tests.pages.kinds import KINDS, name_of
 from tests.pages.reading import choose, numbers, said, tables, visit
 from viz.state.engine import engine
@@ -111,15 +112,14 @@ def test_gpt_2_has_the_three_counts_of_the_notes() -> None:
     assert "own tensors" not in words
 
 
-def test_every_measure_is_drawn_for_every_preset(subtests: pytest.Subtests) -> None:
-    for measure in MEASURES[:-1]:
-        with subtests.test(measure=measure):
-            app = opened(measure)
-            for preset in PRESETS:
-                app.selectbox(key="cost-preset").set_value(preset).run()
-                assert not app.exception, preset
-                assert not app.error, preset
-                assert len(pictures(app)) == 3
+@cases("measure", MEASURES[:-1])
+def test_every_measure_is_drawn_for_every_preset(measure) -> None:
+    app = opened(measure)
+    for preset in PRESETS:
+        app.selectbox(key="cost-preset").set_value(preset).run()
+        assert not app.exception, preset
+        assert not app.error, preset
+        assert len(pictures(app)) == 3
 
 
 def test_half_as_many_bytes_a_number_are_half_as_much_memory() -> None:
@@ -144,16 +144,15 @@ def test_the_shapes_of_both_stacks_are_those_of_the_formulas() -> None:
     assert {"decoder: cross-attention", "encoder: self-attention"} <= set(shapes["part"])
 
 
-def test_every_size_changes_what_is_counted(subtests: pytest.Subtests) -> None:
-    for name in SIZES:
-        with subtests.test(name=name):
-            app = opened("operations", "GPT-2 small")
-            before = total(app)
-            change(app, name, 2 * sizes(app)[SIZES.index(name)])
-            assert not app.exception
-            assert total(app) != before
-            app.button(key="cost-back").click().run()
-            assert total(app) == before
+@cases("name", SIZES)
+def test_every_size_changes_what_is_counted(name) -> None:
+    app = opened("operations", "GPT-2 small")
+    before = total(app)
+    change(app, name, 2 * sizes(app)[SIZES.index(name)])
+    assert not app.exception
+    assert total(app) != before
+    app.button(key="cost-back").click().run()
+    assert total(app) == before
 
 
 def test_heads_that_do_not_divide_the_width_get_a_sentence() -> None:
@@ -190,21 +189,17 @@ def test_own_sizes_stay_in_the_link() -> None:
     assert sizes(again)[1] == 77
 
 
-def test_numbers_of_a_link_that_cannot_be_are_left_out(subtests: pytest.Subtests) -> None:
-    for written in ["", "1-2", "a-b-c-d-e-f", "1-0-768-12-12-5", "1-2-3-4-5-99999999"]:
-        with subtests.test(written=written):
-            app = opened(preset="GPT-2 small", **{"cost-numbers": written})
-            assert sizes(app) == [1, 1_024, 768, 12, 12, 50_257]
+@cases("written", ["", "1-2", "a-b-c-d-e-f", "1-0-768-12-12-5", "1-2-3-4-5-99999999"])
+def test_numbers_of_a_link_that_cannot_be_are_left_out(written) -> None:
+    app = opened(preset="GPT-2 small", **{"cost-numbers": written})
+    assert sizes(app) == [1, 1_024, 768, 12, 12, 50_257]
 
 
-def test_a_measure_or_preset_of_a_link_that_cannot_be_is_left_out(
-    subtests: pytest.Subtests,
-) -> None:
-    for written in ["", "no such thing", "0"]:
-        with subtests.test(written=written):
-            app = visit("shapes_and_cost", **{"cost-measure": written, "cost-preset": written})
-            assert app.selectbox(key="cost-preset").value == SENTENCE
-            assert app.get("plotly_chart")
+@cases("written", ["", "no such thing", "0"])
+def test_a_measure_or_preset_of_a_link_that_cannot_be_is_left_out(written) -> None:
+    app = visit("shapes_and_cost", **{"cost-measure": written, "cost-preset": written})
+    assert app.selectbox(key="cost-preset").value == SENTENCE
+    assert app.get("plotly_chart")
 
 
 def test_another_sentence_has_other_sizes() -> None:

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.embeddings import neighbours
 from model.run.tokenizers import gpt2
+from tests.cases import cases
 from tests.model.hub.test_pairs import FIRST, SECOND
 from tests.model.hub.test_pairs import saved as saved_pairs
 from tests.model.hub_models import saved
@@ -57,17 +58,16 @@ def test_a_word_is_merged_step_by_step_and_spelled_where_the_model_kept_less() -
 
 
 @pytest.mark.slow
-def test_each_kind_of_tokenizer_shows_its_own_steps(subtests: pytest.Subtests) -> None:
-    for model, told in [
-        ("minilm", "the longest piece"),
-        ("smollm2-135m-instruct", "lowest rank"),
-        ("induction", "and cuts none"),
-    ]:
-        with subtests.test(model=model):
-            text = "the tokenization" if model == "minilm" else sentence(own(model))
-            app = opened("tokens", "Tokens", model=model, text=text)
-            assert told in said(app)
-            assert ("Check: the last" in said(app)) == (model != "induction")
+@cases("model, told", [
+    ("minilm", "the longest piece"),
+    ("smollm2-135m-instruct", "lowest rank"),
+    ("induction", "and cuts none"),
+])  # fmt: skip
+def test_each_kind_of_tokenizer_shows_its_own_steps(model, told) -> None:
+    text = "the tokenization" if model == "minilm" else sentence(own(model))
+    app = opened("tokens", "Tokens", model=model, text=text)
+    assert told in said(app)
+    assert ("Check: the last" in said(app)) == (model != "induction")
 
 
 def test_an_instruct_model_shows_its_chat_template_and_reads_it_when_asked() -> None:
@@ -102,19 +102,18 @@ def test_a_chat_is_offered_where_the_model_has_a_template() -> None:
     assert "As a chat" in shows(app)[0].options
 
 
-def test_tokens_that_the_sentence_tells_of_are_framed(subtests: pytest.Subtests) -> None:
-    for text, told in [
-        ("Tom saw a ball near Tom", ["Tom", "·Tom"]),
-        ("the cat saw a cat", ["·cat", "·cat"]),
-        ("a 🦊", ["‹F0›", "‹9F›", "‹A6›", "‹8A›"]),
-        ("the old house", []),
-    ]:
-        with subtests.test(text=text):
-            app = opened("tokens", "Tokens", model="house-gpt", text=text)
-            framed = re.findall(r'<li class="named\b[^>]*><b>(.*?)</b><span>(\d+)', strip(app))
-            assert [label for label, _ in framed] == told
-            if "🦊" not in text:
-                assert all(id_ in said(app) for _, id_ in framed)
+@cases("text, told", [
+    ("Tom saw a ball near Tom", ["Tom", "·Tom"]),
+    ("the cat saw a cat", ["·cat", "·cat"]),
+    ("a 🦊", ["‹F0›", "‹9F›", "‹A6›", "‹8A›"]),
+    ("the old house", []),
+])  # fmt: skip
+def test_tokens_that_the_sentence_tells_of_are_framed(text, told) -> None:
+    app = opened("tokens", "Tokens", model="house-gpt", text=text)
+    framed = re.findall(r'<li class="named\b[^>]*><b>(.*?)</b><span>(\d+)', strip(app))
+    assert [label for label, _ in framed] == told
+    if "🦊" not in text:
+        assert all(id_ in said(app) for _, id_ in framed)
 
 
 def test_two_tokenizers_give_two_lists() -> None:
@@ -133,19 +132,18 @@ def test_two_tokenizers_give_two_lists() -> None:
     assert list(table["id"][~table["tokenizer"].str.startswith("GPT-2")]) == own_ids
 
 
-def test_the_bottom_row_is_the_framed_row(subtests: pytest.Subtests) -> None:
+@cases("model, added", {"stories": 1, "minilm": 2}.items())
+def test_the_bottom_row_is_the_framed_row(model, added) -> None:
     """Below it stands what is added, and last the sum: a position, and for MiniLM a segment."""
-    for model, added in {"stories": 1, "minilm": 2}.items():
-        with subtests.test(model=model):
-            app = opened("vectors", "Look-up", model=model)
-            rows = drawn(app)
-            place = control(app, "Token").value
-            token = own(model).tokens("the cat saw the cat")[place]
-            product = rows[-2 - added]
-            np.testing.assert_array_equal(product, own(model).embedding[token.id])
-            assert (rows[: -3 - added] == product).all(axis=1).sum() == 1
-            np.testing.assert_allclose(rows[-1], rows[-2 - added : -1].sum(0), atol=1e-6)
-            assert re.search(r"most 0, and [^.]* 0\.", said(app))
+    app = opened("vectors", "Look-up", model=model)
+    rows = drawn(app)
+    place = control(app, "Token").value
+    token = own(model).tokens("the cat saw the cat")[place]
+    product = rows[-2 - added]
+    np.testing.assert_array_equal(product, own(model).embedding[token.id])
+    assert (rows[: -3 - added] == product).all(axis=1).sum() == 1
+    np.testing.assert_allclose(rows[-1], rows[-2 - added : -1].sum(0), atol=1e-6)
+    assert re.search(r"most 0, and [^.]* 0\.", said(app))
 
 
 def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
@@ -159,41 +157,39 @@ def test_the_bars_are_the_nearest_of_the_whole_vocabulary() -> None:
     assert list(table["id"]) == [str(n.id) for n in expected]
 
 
-def test_the_same_sentence_twice_is_alike_at_every_state(subtests: pytest.Subtests) -> None:
-    for model in ["stories", "minilm"]:
-        with subtests.test(model=model):
-            app = opened("vectors", "Two sentences", model=model)
-            control(app, "Second sentence").set_value("the cat saw the cat").run()
-            word = numbers(traces(app)[0]["y"])
-            np.testing.assert_allclose(word, 1, atol=1e-5)
-            assert len(word) == 2 + 2 * len(own(model).attention_names)
-            assert ("only earlier tokens" in said(app)) == (model == "stories")
+@cases("model", ["stories", "minilm"])
+def test_the_same_sentence_twice_is_alike_at_every_state(model) -> None:
+    app = opened("vectors", "Two sentences", model=model)
+    control(app, "Second sentence").set_value("the cat saw the cat").run()
+    word = numbers(traces(app)[0]["y"])
+    np.testing.assert_allclose(word, 1, atol=1e-5)
+    assert len(word) == 2 + 2 * len(own(model).attention_names)
+    assert ("only earlier tokens" in said(app)) == (model == "stories")
 
 
 @pytest.mark.slow
-def test_what_is_said_of_two_sentences_is_the_curve(subtests: pytest.Subtests) -> None:
+@cases("model", ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"])
+def test_what_is_said_of_two_sentences_is_the_curve(model) -> None:
     """The position may do more than attention, which may draw the vectors together again."""
-    for model in ["house-gpt", "stories", "minilm", "smollm2-135m-instruct"]:
-        with subtests.test(model=model):
-            text, second = "Tom Hill saw a red ball", "The dog found the ball near the river"
-            app = opened("vectors", "Two sentences", model=model, text=text)
-            control(app, "Second sentence").set_value(second).run()
-            curve = numbers(traces(app)[0]["y"])
-            names = list(traces(app)[0]["hovertext"])
-            told = next(one.value for one in app.markdown if LOOK_FOR in one.value)
-            if own(model).config.positions in ("learned", "sinusoidal"):
-                assert f"takes it to {curve[1]:.2f}." in told
-            else:
-                assert "adds no position" in told
-            moves = re.findall(
-                r"largest (fall|rise) after that: at (.+?), from (-?[\d.]+) to (-?[\d.]+)\.", told
-            )
-            assert {move for move, *_ in moves} == {"fall", "rise"}
-            for move, name, before, after in moves:
-                at = names.index(name)
-                assert (before, after) == (f"{curve[at - 1]:.2f}", f"{curve[at]:.2f}")
-                sign = 1 if move == "rise" else -1
-                assert sign * (curve[at] - curve[at - 1]) == max(sign * np.diff(curve[1:]))
+    text, second = "Tom Hill saw a red ball", "The dog found the ball near the river"
+    app = opened("vectors", "Two sentences", model=model, text=text)
+    control(app, "Second sentence").set_value(second).run()
+    curve = numbers(traces(app)[0]["y"])
+    names = list(traces(app)[0]["hovertext"])
+    told = next(one.value for one in app.markdown if LOOK_FOR in one.value)
+    if own(model).config.positions in ("learned", "sinusoidal"):
+        assert f"takes it to {curve[1]:.2f}." in told
+    else:
+        assert "adds no position" in told
+    moves = re.findall(
+        r"largest (fall|rise) after that: at (.+?), from (-?[\d.]+) to (-?[\d.]+)\.", told
+    )
+    assert {move for move, *_ in moves} == {"fall", "rise"}
+    for move, name, before, after in moves:
+        at = names.index(name)
+        assert (before, after) == (f"{curve[at - 1]:.2f}", f"{curve[at]:.2f}")
+        sign = 1 if move == "rise" else -1
+        assert sign * (curve[at] - curve[at - 1]) == max(sign * np.diff(curve[1:]))
 
 
 def test_two_equal_sentences_part_nowhere() -> None:

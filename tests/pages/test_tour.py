@@ -2,10 +2,10 @@
 
 import re
 
-import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Button
 
+from tests.cases import cases
 from tests.pages.reading import control, named, said, visit
 from viz.state.navigation import HOME, entry
 from viz.tour.card import MINUTES
@@ -70,18 +70,17 @@ def test_an_act_counts_once_the_question_is_answered_and_the_next_step_stands_in
     assert app.session_state["tour"].done == {"scaling"}
 
 
-def test_the_picture_and_its_switches_stand_beside_every_step(subtests: pytest.Subtests) -> None:
-    for step in TOUR_STEPS:
-        with subtests.test(step=step.name):
-            view = {name: str(value) for name, value in step.opens.items()}
-            app = visit(step.page, tour=step.name, **view)
-            assert step.title in " ".join(headings(app))
-            if step.page != HOME:
-                assert control(app, "Show").value
-            else:
-                assert pictures(app) > 0
-                switches = {one.key for one in app.toggle}
-                assert {"hero-mask", "hero-scaled", "hero-head"} <= switches
+@cases("step", TOUR_STEPS)
+def test_the_picture_and_its_switches_stand_beside_every_step(step) -> None:
+    view = {name: str(value) for name, value in step.opens.items()}
+    app = visit(step.page, tour=step.name, **view)
+    assert step.title in " ".join(headings(app))
+    if step.page != HOME:
+        assert control(app, "Show").value
+    else:
+        assert pictures(app) > 0
+        switches = {one.key for one in app.toggle}
+        assert {"hero-mask", "hero-scaled", "hero-head"} <= switches
 
 
 def test_a_wrong_turn_is_told_and_the_step_can_be_started_again() -> None:
@@ -133,29 +132,26 @@ def test_a_step_that_only_asks_is_done_when_it_is_answered() -> None:
     assert "✓ Done." in said(app)
 
 
-def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(
-    subtests: pytest.Subtests,
-) -> None:
-    for page in ["all-heads", "prediction"]:
-        with subtests.test(page=page):
-            app = visit(f"pages/{page.replace('-', '_')}.py")
-            told = "The picture opens"
-            assert told not in said(app)
-            before = pictures(app)
-            assert before > 0
-            app.session_state[f"try-{page}"] = True
-            app.run()
-            assert told in said(app)
-            assert pictures(app) == 0
-            assert not app.get("bidi_component")  # nor the small pictures of the heads
-            answer(app, options(app)[0])
-            assert "Why:" in said(app)
-            assert pictures(app) == before
-            buttons(app)["New question"].click().run()
-            assert pictures(app) == 0
-            app.session_state[f"try-{page}"] = False
-            app.run()
-            assert pictures(app) == before
+@cases("page", ["all-heads", "prediction"])
+def test_the_picture_is_put_away_while_a_question_of_the_page_is_open(page) -> None:
+    app = visit(f"pages/{page.replace('-', '_')}.py")
+    told = "The picture opens"
+    assert told not in said(app)
+    before = pictures(app)
+    assert before > 0
+    app.session_state[f"try-{page}"] = True
+    app.run()
+    assert told in said(app)
+    assert pictures(app) == 0
+    assert not app.get("bidi_component")  # nor the small pictures of the heads
+    answer(app, options(app)[0])
+    assert "Why:" in said(app)
+    assert pictures(app) == before
+    buttons(app)["New question"].click().run()
+    assert pictures(app) == 0
+    app.session_state[f"try-{page}"] = False
+    app.run()
+    assert pictures(app) == before
 
 
 def pictures(app: AppTest) -> int:
@@ -175,23 +171,17 @@ def test_a_tour_that_was_left_is_resumed_at_its_step_by_session_and_by_link() ->
         assert titled(4) in headings(one)
 
 
-def test_no_model_or_text_breaks_a_step(subtests: pytest.Subtests) -> None:
-    for step in TOUR_STEPS:
-        with subtests.test(step=step.name):
-            for model, text in (
-                ("minilm", "a $x$ *b* </script> the the"),
-                ("translate-en-fr", "zzz"),
-            ):
-                app = visit(step.page, tour=step.name, model=model, text=text)
-                assert step.title in " ".join(headings(app))
-                assert "Leave" in buttons(app)
-            if step is not TOUR_STEPS[0]:
-                offers = [label for label in buttons(app) if label == "Open the tour's sentence"]
-                assert offers
-                buttons(app)[offers[0]].click().run()
-                assert (
-                    next(box for box in app.text_area if box.label == "Your sentence").value == TEXT
-                )
+@cases("step", TOUR_STEPS)
+def test_no_model_or_text_breaks_a_step(step) -> None:
+    for model, text in (("minilm", "a $x$ *b* </script> the the"), ("translate-en-fr", "zzz")):
+        app = visit(step.page, tour=step.name, model=model, text=text)
+        assert step.title in " ".join(headings(app))
+        assert "Leave" in buttons(app)
+    if step is not TOUR_STEPS[0]:
+        offers = [label for label in buttons(app) if label == "Open the tour's sentence"]
+        assert offers
+        buttons(app)[offers[0]].click().run()
+        assert next(box for box in app.text_area if box.label == "Your sentence").value == TEXT
 
 
 def test_the_end_says_what_was_learned_and_where_to_go_on() -> None:

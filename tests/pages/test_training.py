@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.training.checkpoints import shipped_training_run, shipped_training_runs
+from tests.cases import cases
 from tests.pages.reading import ODD_TEXTS, choose, control, press, said, visit
 from viz.views.training.choice import CHARACTERS, LIST, workshop
 from viz.views.training.player.message import PATTERN_NAMES
@@ -86,31 +87,26 @@ def test_the_page_opens_on_a_stripe_that_comes_from_nothing() -> None:
     np.testing.assert_allclose(maps(player)[:, framed].mean(1), stripe["values"], atol=1e-5)
 
 
-def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in TITLES:
-        with subtests.test(name=name):
-            app = opened(training=TITLES[name])
-            player, training_run = sent(app), shipped_training_run(name)
-            label = control(app, "Head").value
-            kind, head = "cross" if label.startswith("cross") else "self", int(label[-1])
-            place = f"decoder.{label[-3]}.{kind}"
-            text = its(app).value
-            for at in (0, -1):
-                model = training_run.model(training_run.steps[at])
-                said_so = training_run.model(training_run.steps[-1]).trace(text).target_tokens
-                ids = [token.id for token in said_so[1:]]
-                weights = (
-                    model.trace(text, "" if ids else None, continued=ids).find(place).weights(head)
-                )
-                np.testing.assert_allclose(maps(player)[at], weights, atol=2e-5)
-            told = {line["name"]: line for chart in player["charts"] for line in chart["lines"]}
-            losses = [record["loss"] for record in training_run.history if "loss" in record]
-            assert told["training loss"]["values"] == losses
-            assert all(max(line["steps"]) == training_run.steps[-1] for line in told.values())
-            assert len(player["movement"]["parts"]) == len(player["movement"]["sinceStart"][0])
-            assert "model's own by" in said(app)
+@cases("name", TITLES)
+def test_the_player_shows_each_checkpoints_own_weights_and_its_cards_scores(name) -> None:
+    app = opened(training=TITLES[name])
+    player, training_run = sent(app), shipped_training_run(name)
+    label = control(app, "Head").value
+    kind, head = "cross" if label.startswith("cross") else "self", int(label[-1])
+    place = f"decoder.{label[-3]}.{kind}"
+    text = its(app).value
+    for at in (0, -1):
+        model = training_run.model(training_run.steps[at])
+        said_so = training_run.model(training_run.steps[-1]).trace(text).target_tokens
+        ids = [token.id for token in said_so[1:]]
+        weights = model.trace(text, "" if ids else None, continued=ids).find(place).weights(head)
+        np.testing.assert_allclose(maps(player)[at], weights, atol=2e-5)
+    told = {line["name"]: line for chart in player["charts"] for line in chart["lines"]}
+    losses = [record["loss"] for record in training_run.history if "loss" in record]
+    assert told["training loss"]["values"] == losses
+    assert all(max(line["steps"]) == training_run.steps[-1] for line in told.values())
+    assert len(player["movement"]["parts"]) == len(player["movement"]["sinceStart"][0])
+    assert "model's own by" in said(app)
 
 
 def test_every_training_that_was_shipped_can_be_chosen() -> None:
@@ -129,16 +125,15 @@ def test_another_head_is_another_map_and_the_head_joins_the_link() -> None:
     assert sent(again)["title"] == "Head L0H3"
 
 
-def test_no_text_breaks_a_view_and_what_was_typed_stays(subtests: pytest.Subtests) -> None:
-    for title in TITLES.values():
-        with subtests.test(title=title):
-            app = opened(training=title)
-            for text in ("", " ", *ODD_TEXTS):
-                typed = text[:CHARACTERS]  # the box takes no more
-                its(app).set_value(typed).run()
-                assert its(app).value == typed
-                assert app.error or app.get("bidi_component") or drawn(app)
-                assert "nan" not in said(app).casefold()
+@cases("title", TITLES.values())
+def test_no_text_breaks_a_view_and_what_was_typed_stays(title) -> None:
+    app = opened(training=title)
+    for text in ("", " ", *ODD_TEXTS):
+        typed = text[:CHARACTERS]  # the box takes no more
+        its(app).set_value(typed).run()
+        assert its(app).value == typed
+        assert app.error or app.get("bidi_component") or drawn(app)
+        assert "nan" not in said(app).casefold()
 
 
 def test_a_list_of_other_symbols_gets_a_sentence_and_a_shuffled_one_is_read() -> None:

@@ -4,10 +4,10 @@ import re
 from html import escape
 
 import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.worked import DOCUMENTS, errata, examples
+from tests.cases import cases
 from tests.pages.reading import control, said, visit
 from viz.views.worked.by_hand import worked_example
 from viz.views.worked.choice import TOPICS, names_of
@@ -25,16 +25,15 @@ def result(app: AppTest) -> str:
     return app.metric[0].value
 
 
-def test_every_example_opens_from_its_link_at_its_last_step(subtests: pytest.Subtests) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            last = len(worked_example(name).steps) - 1
-            app = visit("worked_examples", example=name, step=str(last + 1))
-            assert not app.error
-            assert not app.warning
-            assert app.selectbox(key="worked-name").value == name
-            assert step_of(app, name) == last
-            assert app.latex
+@cases("name", NAMES)
+def test_every_example_opens_from_its_link_at_its_last_step(name) -> None:
+    last = len(worked_example(name).steps) - 1
+    app = visit("worked_examples", example=name, step=str(last + 1))
+    assert not app.error
+    assert not app.warning
+    assert app.selectbox(key="worked-name").value == name
+    assert step_of(app, name) == last
+    assert app.latex
 
 
 def test_every_example_stands_under_one_topic() -> None:
@@ -139,42 +138,31 @@ def test_numbers_outlast_a_look_at_another_example() -> None:
     assert result(app) == changed
 
 
-def test_a_table_of_inputs_gives_back_what_it_shows(subtests: pytest.Subtests) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            for item in worked_example(name).inputs:
-                if item.value.ndim:
-                    shown = frame(item, item.value)
-                    assert np.array_equal(values(shown, item), item.value)
-                    shown = shown.astype(object)
-                    shown.iloc[0, 0] = None
-                    assert np.isnan(values(shown, item).flat[0])
-                    assert np.isnan(values(frame(item, values(shown, item)), item).flat[0])
+@cases("name", NAMES)
+def test_a_table_of_inputs_gives_back_what_it_shows(name) -> None:
+    for item in worked_example(name).inputs:
+        if item.value.ndim:
+            shown = frame(item, item.value)
+            assert np.array_equal(values(shown, item), item.value)
+            shown = shown.astype(object)
+            shown.iloc[0, 0] = None
+            assert np.isnan(values(shown, item).flat[0])
+            assert np.isnan(values(frame(item, values(shown, item)), item).flat[0])
 
 
-def test_a_link_to_no_example_gets_a_sentence(subtests: pytest.Subtests) -> None:
-    for name in ("no *such* one", "houses"):
-        with subtests.test(name=name):
-            told = said(visit("worked_examples", example=name)).replace("\\", "")
-            assert ("“no *such* one”" in told) == (name != "houses")
+@cases("name", ("no *such* one", "houses"))
+def test_a_link_to_no_example_gets_a_sentence(name) -> None:
+    told = said(visit("worked_examples", example=name)).replace("\\", "")
+    assert ("“no *such* one”" in told) == (name != "houses")
 
 
-def test_a_step_that_there_is_not_opens_the_last_one_and_no_number_the_first(
-    subtests: pytest.Subtests,
-) -> None:
-    for step, opened in [
-        ("0", 0),
-        ("99", 8),
-        ("1000", 0),
-        ("-1", 0),
-        ("two", 0),
-        ("1e3", 0),
-        ("²", 0),
-        ("", 0),
-    ]:
-        with subtests.test(step=step):
-            app = visit("worked_examples", example="the-cat-sat", step=step)
-            assert step_of(app, "the-cat-sat") == opened
+@cases(
+    "step, opened",
+    [("0", 0), ("99", 8), ("1000", 0), ("-1", 0), ("two", 0), ("1e3", 0), ("²", 0), ("", 0)],
+)
+def test_a_step_that_there_is_not_opens_the_last_one_and_no_number_the_first(step, opened) -> None:
+    app = visit("worked_examples", example="the-cat-sat", step=step)
+    assert step_of(app, "the-cat-sat") == opened
 
 
 def test_every_erratum_is_told_and_leads_to_its_step() -> None:

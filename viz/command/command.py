@@ -68,9 +68,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _do(named: str, given: list[str]) -> None:
     if named == "check":
-        sys.exit(_check(_check_parser().parse_args(given).pictures))
+        parser = CommandParser(
+            f"{program()} check",
+            description=phrase("runs_model_saved"),
+        )
+        parser.add_argument(
+            "pictures", nargs="+", type=Path, metavar="PICTURE", help=phrase("png_svg_pdf")
+        )
+        sys.exit(_check(parser.parse_args(given).pictures))
     elif named == "mcp":
-        _serve_chat(_chat_parser().parse_args(given).models)
+        parser = CommandParser(
+            f"{program()} mcp",
+            description=phrase("serves_chat_starts"),
+        )
+        parser.add_argument("models", nargs="*", metavar="MODEL", help=phrase("more_listed_name"))
+        _serve_chat(parser.parse_args(given).models)
     elif named == "class":
         from model.system.extras import require_extra
         from viz.command.classroom import class_parser, serve_class
@@ -152,17 +164,6 @@ def _record_parser() -> CommandParser:
     return parser
 
 
-def _check_parser() -> CommandParser:
-    parser = CommandParser(
-        f"{program()} check",
-        description=phrase("runs_model_saved"),
-    )
-    parser.add_argument(
-        "pictures", nargs="+", type=Path, metavar="PICTURE", help=phrase("png_svg_pdf")
-    )
-    return parser
-
-
 def _check(pictures: Sequence[Path]) -> int:
     """Says of each picture whether its numbers hold. Returns 1 where some do not, 2 where some cannot be
     checked."""
@@ -195,15 +196,6 @@ def _site_parser() -> CommandParser:
         help=phrase("instead_course_read"),
     )
     parser.add_argument("--lesson", action="store_true", help=phrase("html_file_lesson"))
-    return parser
-
-
-def _chat_parser() -> CommandParser:
-    parser = CommandParser(
-        f"{program()} mcp",
-        description=phrase("serves_chat_starts"),
-    )
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=phrase("more_listed_name"))
     return parser
 
 

@@ -118,18 +118,23 @@ def scrolling_plot(figure: go.Figure, key: str) -> None:
         plot(figure, key)
 
 
-def _bytes(part: object) -> int:
-    """About the bytes of a part of a figure as JSON; arrays of numbers are written as base64."""
-    if isinstance(part, dict):
-        return sum(len(name) + _bytes(one) for name, one in part.items())
-    if isinstance(part, np.ndarray) and part.dtype != object:
-        return 4 * part.nbytes // 3
-    if isinstance(part, np.ndarray):
-        return _bytes(part.tolist())
-    if (
-        isinstance(part, list | tuple)
-        and part
-        and isinstance(part[0], dict | list | tuple | np.ndarray)
-    ):
-        return sum(map(_bytes, part))
-    return len(str(part))
+def _bytes(figure: object) -> int:
+    """About the bytes of a figure as JSON; arrays of numbers are written as base64."""
+    size, parts = 0, [figure]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, np.ndarray) and part.dtype == object:
+            part = part.tolist()
+        if isinstance(part, dict):
+            size += sum(map(len, part))
+            parts += part.values()
+        elif isinstance(part, np.ndarray):
+            size += 4 * part.nbytes // 3
+        elif isinstance(part, list | tuple) and part and isinstance(part[0], _HOLDS_PARTS):
+            parts += part
+        else:
+            size += len(str(part))
+    return size
+
+
+_HOLDS_PARTS = (dict, list, tuple, np.ndarray)

@@ -2,21 +2,45 @@
 
 `make bundle` makes script and style sheet of the modules in js/ and css/. They are strings, so the explorer
 also runs where nothing serves static files. Streamlit takes a string of one line for a path, so the bundler
-breaks lines.
+breaks lines. It sends the script again with each message of a component; our own server hands it out instead,
+and a few lines in its place load it once a page.
 """
 
 import base64
+import hashlib
 import re
+import sys
+from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
 BUNDLED = FOLDER / "bundled"
+SCRIPTS = "app/static/scripts"  # the address of those that `viz.server` hands out
 KATEX = FOLDER.parents[1] / "static" / "katex"
 _FONTS = re.compile(
     r"KaTeX_(?:Main-(?:Regular|Bold)|Math-Italic|Size\d-Regular)"
 )  # of our formulas
 _IMPORT = 'import{mount}from"../../notebook/js/main.js";'
+# The app's own address is found as js/libraries.js finds it.
+_LOADER = """\
+const scripts = [...document.querySelectorAll("script[src*='static/js/']")];
+const known = scripts.map(({ src }) => src.split("static/js/")[0]);
+const own = known.find((one) => new URL(one).origin === location.origin);
+const base = own ?? new URL("./", document.baseURI).href;
+const { default: mount } = await import(new URL("%s", base).href);
+export default mount;
+"""
 _FONT_RULE = re.compile(r"@font-face\{[^}]*url\(fonts/(KaTeX_[\w-]+)\.woff2\)[^}]*\}")
+
+
+@cache
+def component_script(name: str) -> str:
+    """A script that the bundler has made, as a component takes it: under our own server the lines that load
+    it."""
+    if "viz.server.asgi" not in sys.modules:
+        return bundled(name)
+    content = hashlib.blake2b(bundled(name).encode(), digest_size=8).hexdigest()
+    return _LOADER % f"{SCRIPTS}/{name}?{content}"
 
 
 def script() -> str:

@@ -8,7 +8,8 @@ instead (js/held.js): only a layer's first visit waits for the server.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 import streamlit as st
 
@@ -36,9 +37,14 @@ if TYPE_CHECKING:
 # keeps some more (js/held.js).
 HELD, HELD_GROUPS = 4, 8
 RECORDED_RUN = "recorded"  # the name of a run that is none of this server's
-_HELD, _ASKED = "explorer:held", "explorer:asks-for-check-of"
+_HELD, _ASKED, _AHEAD = "explorer:held", "explorer:asks-for-check-of", "explorer:asks-ahead-of"
+SwitchFacts = Mapping[str, Mapping[str, object]]
+NO_TURNS: SwitchFacts = MappingProxyType({})
 _component = st.components.v2.component(
-    "attention_explorer", html=bundle.skeleton(), css=bundle.style(), js=bundle.script()
+    "attention_explorer",
+    html=bundle.skeleton(),
+    css=bundle.style(),
+    js=bundle.component_script("explorer.js"),
 )
 
 
@@ -63,37 +69,43 @@ def explorer(
     around: Sequence["AroundHeads"] = (),
     modules: Mapping[str, str] = MODELS_OWN,
     certificate: Json | None = None,
+    turns: SwitchFacts = NO_TURNS,
+    ahead: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
 ) -> Selection:
     """Draws one attention layer with the selected cell, and returns the cell: the nearest that exists.
 
     layers: names of those to choose among. claims: what is to be seen in some of the run's heads. `select`,
     `open_layer` and `set_detail` take what the reader chooses, before the page runs again. run: by which the
     browser knows its layers again. mount: a name for this place. hero: what stands around the map.
-    certificate: what saved pictures say of the run. The others: as `payload` takes them, which raises.
+    certificate: what saved pictures say of the run. turns: of switches of the page, by their names, whether
+    each is "on", and the "run" to which it leads. ahead: what this function takes of those runs; the browser
+    asks for it, and then shows one as soon as its switch is turned. The others: as `payload` takes them,
+    which raises.
     """
     chosen = selection.clamped(heads=attention.heads, queries=len(queries), keys=len(keys))
-    message = payload(
+    same: dict[str, Any] = {"chosen": chosen, "layers": layers, "modules": modules}
+    message = _message(
         attention,
         queries=queries,
         keys=keys,
-        head=chosen.head,
         check=check,
         baseline=baseline,
-        stage=chosen.stage,
-        layers=layers,
         origin=origin,
         around=around,
-        modules=modules,
+        run=run,
+        device=device,
+        claims=claims,
+        hero=hero,
+        certificate=certificate,
+        turns=turns,
+        **same,
     )
-    beside = {
-        "run": run,
-        "device": device,
-        "claims": [asdict(claim) for claim in claims],
-        "hero": asdict(hero),
-        "certificate": certificate,
-    }
-    data = packed(without_arrays(message, _held()) | beside | _place(mount, chosen))
+    held = _held()
     _hold(message)
+    asks = st.session_state.pop(_AHEAD, None) == run
+    others = [_message(**facts, **same) for facts in (ahead() if asks else ())]
+    news: Json = {"ahead": [without_arrays(one, _held()) for one in others]}
+    data = packed(without_arrays(message, held) | news | _place(mount, chosen))
     _draw(data, mount, layers, select, open_layer, set_detail)
     return chosen
 
@@ -117,7 +129,8 @@ def recorded_explorer(
         queries=cast(int, facts["queries"]),
         keys=cast(int, facts["keys"]),
     )
-    data = packed({**said, "run": RECORDED_RUN, **_place(mount, chosen)}) + numbers
+    alone: Json = {"run": RECORDED_RUN, "turns": {}, "ahead": []}
+    data = packed({**said, **alone, **_place(mount, chosen)}) + numbers
     _draw(data, mount, layers, select, open_layer, set_detail)
     return chosen
 
@@ -137,7 +150,33 @@ def _draw(
         on_layer_change=lambda: _open(mount, layers, open_layer),
         on_check_change=lambda: _note_asked(mount),
         on_detail_change=lambda: set_detail(str(st.session_state[mount].get("detail"))),
+        on_ahead_change=lambda: st.session_state.update(
+            {_AHEAD: st.session_state[mount].get("ahead")}
+        ),
     )
+
+
+def _message(
+    attention: Attention,
+    *,
+    chosen: Selection,
+    run: str,
+    device: str,
+    claims: Sequence[HeadClaim],
+    hero: Hero,
+    certificate: Json | None,
+    turns: SwitchFacts,
+    **facts: Any,
+) -> Json:
+    """What the browser draws a run from. facts: what `payload` takes beside the chosen head and stage."""
+    return payload(attention, head=chosen.head, stage=chosen.stage, **facts) | {
+        "run": run,
+        "device": device,
+        "claims": [asdict(claim) for claim in claims],
+        "hero": asdict(hero),
+        "certificate": certificate,
+        "turns": {name: dict(turn) for name, turn in turns.items()},
+    }
 
 
 def _place(mount: str, chosen: Selection) -> Json:

@@ -9,20 +9,23 @@ sent, so that the weights can be checked.
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, cast
+from weakref import ref
 
 import numpy as np
+from cachetools import LRUCache, cached
 
 from model.nn.places import Place
 from model.nn.stages import STAGES
-from model.snippets import LATER, LaterStage, Origin
+from model.snippets import LATER, STYLES, LaterStage, Origin, code_of
+from model.snippets.script import LOADER
 from model.system.files import bytes_text
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from model.trace.unproven import NotShownError
 from viz.explorer.around import Group, between, offered, parts_of
-from viz.explorer.code import code_json
 from viz.explorer.layer import band_of, by_distance, group_arrays, layer_arrays
 from viz.explorer.packing import Json
 from viz.explorer.selection import Detail
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from model.analysis.stream.around_heads import AroundHeads
 
 
+_KEPT = 256  # layers whose code, stages and formulas are kept
 RunName = Literal["before", "after"]
 
 
@@ -103,7 +107,9 @@ def sent_heads(attention: Attention, head: int, room: int, *, runs: int, complet
     count = attention.heads
     if runs * bytes_of(attention, complete=complete) <= room:
         return range(count)
-    each = runs * _bytes_alone(attention, complete=complete)
+    # Bytes of one head, with all that it shares.
+    arrays = _arrays(attention, complete=complete)
+    each = runs * (sum(array.nbytes // len(array) for array in arrays) + _bytes_of_cells(attention))
     if each > LARGEST:
         raise NotShownError(
             f"One head of this layer has {bytes_text(each)} of numbers; a browser gets at most "
@@ -119,12 +125,6 @@ def bytes_of(attention: Attention, *, complete: bool) -> int:
     heads share count once."""
     arrays = _arrays(attention, complete=complete)
     return sum(array.nbytes for array in arrays) + attention.heads * _bytes_of_cells(attention)
-
-
-def _bytes_alone(attention: Attention, *, complete: bool) -> int:
-    """Bytes of one head, with all that it shares."""
-    arrays = _arrays(attention, complete=complete)
-    return sum(array.nbytes // len(array) for array in arrays) + _bytes_of_cells(attention)
 
 
 def _arrays(attention: Attention, *, complete: bool) -> list[Array]:
@@ -189,8 +189,8 @@ def payload(
     groups, *before = offered(around, runs=runs)
     shown = between(groups, stages_of(attention, baseline))
     later = later_of(shown)
-    steps = formulas_of(attention, later)
-    steps |= {name: part.formula for name, part in parts_of(groups).items()}
+    parts = {name: part.formula for name, part in parts_of(groups).items()}
+    steps = formulas_of(attention, later) | parts
     opened = next((each.group for each in shown if each.name == stage), "")
     complete = stage in SHOW_VALUES or runs * bytes_of(attention, complete=True) <= LIGHT
     room = BUDGET - runs * (mask_bytes(attention) + (groups[opened].bytes if opened else 0))
@@ -226,6 +226,11 @@ def layer_choices(names: Sequence[str], modules: Mapping[str, str] = MODELS_OWN)
     return [{"name": one.name, "label": label(one), "title": title(one)} for one in places]
 
 
+@cached(
+    LRUCache(_KEPT),
+    key=lambda attention, baseline: (ref(attention), baseline and ref(baseline)),
+    lock=Lock(),
+)
 def stages_of(attention: Attention, baseline: Attention | None) -> tuple[Stage, ...]:
     """The stages of a layer, with or without the unchanged run for comparison."""
     runs = [run for run in (attention, baseline) if run is not None]
@@ -248,6 +253,7 @@ def later_of(shown: Sequence[Stage]) -> tuple[LaterStage, ...]:
     return tuple(name for name in LATER if name in names)
 
 
+@cached(LRUCache(_KEPT), key=lambda attention, later: (ref(attention), tuple(later)), lock=Lock())
 def formulas_of(attention: Attention, later: Sequence[LaterStage]) -> dict[StageName, StepFormula]:
     """The formula of each stage of a layer. later: as `later_of` gives them."""
     return formulas(
@@ -375,4 +381,34 @@ def labels(tokens: Sequence[str]) -> Json:
         "short": [isolated(token_label(token, _LABEL)) for token in tokens],  # in sentences
         "plotly": [plotly_label(token, _LABEL) for token in tokens],
         "word": word_numbers(tokens),
+    }
+
+
+@cached(
+    LRUCache(_KEPT),
+    key=lambda attention, origin, later: (ref(attention), origin and ref(origin), later),
+    lock=Lock(),
+)
+def code_json(attention: Attention, origin: Origin | None, later: tuple[LaterStage, ...]) -> Json:
+    """Every snippet of a layer, and what a script of it begins with. The arguments: as `code_of` takes
+    them."""
+    code = code_of(attention, origin, later=later)
+    return {
+        "styles": dict(STYLES),
+        "loader": LOADER,
+        "reads": dict(code.reads),
+        "refusal": code.refusal,
+        "stages": {
+            stage: {
+                style: {
+                    "lines": [(line.code, line.beside) for line in snippet.lines],
+                    "given": code.given(stage, style),
+                    "after": snippet.after,
+                    "result": snippet.result,
+                    "remark": snippet.remark,
+                }
+                for style, snippet in styles.items()
+            }
+            for stage, styles in code.snippets.items()
+        },
     }

@@ -426,18 +426,12 @@ def patch_map_figure(
         words=None if values.shape[1] <= NUMBERED else (),
         height=min(max(32 * len(values) + 130, 220), HIGHEST),
     )
-    return _clickable(figure, words, chosen, title)
-
-
-def _clickable(
-    figure: go.Figure, words: Sequence[str], framed: Sequence[TileCell] = (), title: str = ""
-) -> go.Figure:
-    """A heatmap whose cells can be clicked. title: beside its colour scale."""
+    # A heatmap whose cells can be clicked. title: beside its colour scale.
     cells = figure.data[-1]
     cells.update(hoverinfo="skip", hovertemplate=None, hovertext=None)
     if title:
         cells.colorbar.title = {"text": title, "side": "right"}
-    _add_marks(figure, np.shape(cells.z), words, framed)
+    _add_marks(figure, np.shape(cells.z), words, chosen)
     return figure
 
 

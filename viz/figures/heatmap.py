@@ -95,8 +95,7 @@ def heatmap(
             zmax=end,
             showscale=quantity is not None,
             colorbar=SCALE | {"thickness": 10, "outlinewidth": 0} | _ends(end, diverging),
-            xgap=TILES_APART if quantity is None else 0,
-            ygap=TILES_APART if quantity is None else 0,
+            **dict.fromkeys(("xgap", "ygap"), TILES_APART if quantity is None else 0),
             **_hover(shown, rows, columns, block),
             **_places(block),
         )
@@ -104,14 +103,14 @@ def heatmap(
     if layout:
         above, down = layout.axes(above, down)
         figure = chart(traces, above, down, height=layout.height, margin=MARGIN)
-        return _in_blocks(figure, block, BELOW, is_positive=not diverging)
-    if columns.tokens and len(columns.labels) > LEVEL:
-        above["tickangle"] = SLANTED
-    height = height or min(max(26 * len(rows.labels) + 130, 200), TALLEST)
-    figure = chart(traces, above, down, height=height)
-    if quantity is not None:
-        figure.layout.margin.b = BELOW
-    return _in_blocks(figure, block, figure.layout.margin.b, is_positive=not diverging)
+    else:
+        if columns.tokens and len(columns.labels) > LEVEL:
+            above["tickangle"] = SLANTED
+        height = height or min(max(26 * len(rows.labels) + 130, 200), TALLEST)
+        figure = chart(traces, above, down, height=height)
+        if quantity is not None:
+            figure.layout.margin.b = BELOW
+    return figure if block == (1, 1) else _in_blocks(figure, block, is_positive=not diverging)
 
 
 def _ends(end: float, diverging: bool) -> dict[str, object]:
@@ -284,13 +283,9 @@ def _places(block: CellBlock) -> dict[str, float]:
     return {"y0": (rows - 1) / 2, "dy": rows, "x0": (columns - 1) / 2, "dx": columns}
 
 
-def _in_blocks(
-    figure: go.Figure, block: CellBlock, below: float, *, is_positive: bool
-) -> go.Figure:
-    """The figure with a sentence under it where its cells are blocks, in the explorer's words. below: pixels
-    below the cells so far."""
-    if block == (1, 1):
-        return figure
+def _in_blocks(figure: go.Figure, block: CellBlock, *, is_positive: bool) -> go.Figure:
+    """The figure, whose cells are blocks, with a sentence under it, in the explorer's words."""
+    below = figure.layout.margin.b
     most = "their maximum" if is_positive else say("value_largest_size")
     figure.update_layout(height=figure.layout.height + _SENTENCE, margin_b=below + _SENTENCE)
     words = f"One cell = {block[0]} × {block[1]} positions,<br>{most}."

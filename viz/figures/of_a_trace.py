@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from model.analysis.heads.ranking import STATISTICS, scores
+from model.analysis.heads.ranking import STATISTICS, Statistic, scores
 from model.analysis.heads.statistics import Family, families, family_of, tiles
 from model.nn.places import within
 from model.system.border import at_border, check_name
@@ -126,7 +126,7 @@ def statistic(trace: Trace, name: str, place: str | int | None = None) -> go.Fig
         for (layer, head), value in zip(found.heads, found.values[name], strict=True)
     ]
     of = known[name]
-    quantity: QuantityName = "score" if of.name in ("distance", "entropy") else "weight"
+    quantity: QuantityName = "weight" if of.unit == Statistic.unit else "score"
     title = f"{of.title}: {of.unit}"
     return on_white(head_map(table, quantity=quantity, title=title, chosen=None, words=words))
 

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, cast
 
@@ -44,6 +45,7 @@ _FULL, _WIDEST = 1.65, 2.1  # a letter of Chinese, Japanese or Korean; any other
 _WITHOUT_WIDTH = {"Mn", "Me", "Cf"}  # drawn over the letter before it, or not at all
 
 
+@lru_cache(maxsize=4096)
 def letters_wide(drawn: str) -> float:
     """The width of what one sees when Plotly draws this, in letters of one width, rounded up."""
     letters = drawn_letters(drawn)
@@ -203,7 +205,12 @@ def _legend_above(figure: go.Figure) -> tuple[int, float]:
 
 def narrow_rules(figure: go.Figure, place: str) -> str:
     """CSS rules for the figure in the container that `place` selects; empty if everything always fits."""
-    beside = _beside(figure)
+    # The width beside the cells: labels and title on the left, a colour scale on the right.
+    rows, margin = figure.layout.yaxis, figure.layout.margin
+    labels = max((_width(label, LETTERS) for label in rows.ticktext or ()), default=2 * LETTER)
+    counted = (margin.l or 0) if rows.automargin is False else 0
+    left = counted or labels + _EDGE + (_TITLE if rows.title.text else 0.0)
+    beside = left + (margin.r or _EDGE) + (_SCALE if _has_scale_beside(figure) else 0.0)
     rules = [
         _size_of_squares(figure, place),
         _legend_of_fewer_rows(figure, place, beside),
@@ -326,7 +333,8 @@ def _columns(axis: Any, ticks: str, place: str, beside: float) -> Iterator[str]:
     for more in _LABELS_EVERY:
         if every >= len(axis.ticktext):
             return
-        yield _every(more, ticks, place, _plot_width(axis, apart / every, step) + beside)
+        width = _plot_width(axis, apart / every, step) + beside
+        yield _hidden(place, f"g.{ticks}:not(:nth-child({more}n + 1 of g.{ticks}))", width)
         every = more
 
 
@@ -339,7 +347,7 @@ def _rows(figure: go.Figure, place: str, beside: float) -> Iterator[str]:
     every = 1
     for more in _LABELS_EVERY:
         width = _plot_width(figure.layout.xaxis, _LINE / every, step) + beside
-        yield _every(more, "ytick", place, width)
+        yield _hidden(place, f"g.ytick:not(:nth-child({more}n + 1 of g.ytick))", width)
         every = more
 
 
@@ -350,24 +358,10 @@ def _plot_width(axis: Any, room: float, units: float) -> float:
     return room / units * abs(high - low) / (end - start)
 
 
-def _beside(figure: go.Figure) -> float:
-    """The width beside the cells: labels and title on the left, a colour scale on the right."""
-    rows, margin = figure.layout.yaxis, figure.layout.margin
-    labels = max((_width(label, LETTERS) for label in rows.ticktext or ()), default=2 * LETTER)
-    counted = (margin.l or 0) if rows.automargin is False else 0
-    left = counted or labels + _EDGE + (_TITLE if rows.title.text else 0.0)
-    return left + (margin.r or _EDGE) + (_SCALE if _has_scale_beside(figure) else 0.0)
-
-
 def _width(label: object, size: float) -> float:
     return max(map(letters_wide, str(label).split("<br>"))) * size * PER_SIZE
 
 
-def _every(number: int, ticks: str, place: str, width: float) -> str:
-    """Below this width only every second label, every fourth, …"""
-    nth = f"{number}n + 1 of g.{ticks}"
-    return _hidden(place, f"g.{ticks}:not(:nth-child({nth}))", width)
-
-
 def _hidden(place: str, what: str, width: float) -> str:
+    """Hides it below this width."""
     return f"@container (max-width:{width:.0f}px){{{place} {what}{{display:none}}}}"

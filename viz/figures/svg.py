@@ -4,8 +4,10 @@ card or for a notebook that can show no widget."""
 import base64
 from collections.abc import Iterable, Sequence
 from html import escape
+from threading import Lock
 
 import numpy as np
+from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from model.trace.arrays import Array
@@ -76,6 +78,7 @@ def rows_of(weights: Array) -> list[str]:
     return [row.tobytes().hex() for row in np.rint(weights * LEVELS).astype(np.uint8)]
 
 
+@cached(LRUCache(64), key=tuple, lock=Lock())
 def thumbnail(rows: Sequence[str]) -> str:
     """The address of a picture of such rows, which is as opaque as the weights are large. It has no colour of
     its own: a style sheet uses it as a mask."""

@@ -35,8 +35,6 @@ VERDICTS = {
     ("moved", "moves"): say("head_matters_more"),
     ("moved", "nothing"): say("head_matters_more_elsewhere"),
 }
-# Beside a label whose head does not do what its name says.
-NOTES = {"raises": "but raises it", "lowers": "but lowers it", "nothing": "no effect"}
 
 
 @lru_cache(maxsize=8)

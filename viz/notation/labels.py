@@ -21,6 +21,8 @@ _IGNORABLE = (
         "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
     ).union(map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0)))
 )
+# Latin letters, punctuation, arrows and signs: what is printable here is no accent and nothing ignorable.
+_NO_MARKS = re.compile("[\u0000-\u02ff\u2010-\u205e\u2190-\u22ff]*")
 _EMOJI_STYLE = "\ufe0e\ufe0f"  # part of how a symbol is drawn
 _ISOLATE, _END = "\u2068", "\u2069"
 _RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
@@ -50,6 +52,7 @@ def numbered_labels(texts: Iterable[str], limit: int = LONGEST) -> list[str]:
     return [f"{position} {token_label(text, limit)}" for position, text in enumerate(texts)]
 
 
+@lru_cache(maxsize=4096)
 def plotly_label(text: str, limit: int = LONGEST) -> str:
     """A token's text for Plotly's ticks, titles and hover texts, which are a kind of HTML.
 
@@ -64,6 +67,7 @@ def plotly_words(text: str) -> str:
     return html.escape(text, quote=False).replace("#", "#" + WORD_JOINER)
 
 
+@lru_cache(maxsize=4096)
 def drawn_letters(drawn: str) -> str:
     """The letters one sees when Plotly draws this: no tags, entities or joiners."""
     return html.unescape(_TAG.sub("", drawn)).replace(WORD_JOINER, "")
@@ -95,7 +99,7 @@ def visible(text: str) -> str:
 
     Spaces stay. Of more than `MARKS` accents on one letter the rest are counted: ‹+96 accents›.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and _NO_MARKS.fullmatch(text):
         return text
     shown, before, marks = [], "", 0
     for character in text:

@@ -2,7 +2,10 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from threading import Lock
 from typing import Literal
+
+from cachetools import LRUCache, cached
 
 from model.nn.config import ProvenPart, Stack, TransformerConfig
 from model.nn.places import TokenPart as PlaceOnTheMap
@@ -50,6 +53,11 @@ _SHOWING: dict[BlockKind, ProvenPart] = {
 }
 
 
+@cached(
+    LRUCache(64),
+    key=lambda config, unproven=(): (config, frozenset(unproven)),
+    lock=Lock(),
+)
 def rails(config: TransformerConfig, unproven: Collection[ProvenPart] = ()) -> tuple[Rail, ...]:
     """One rail for each stack; of an encoder–decoder the encoder comes first. Blocks of parts that are not
     proven are left out."""

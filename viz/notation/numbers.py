@@ -130,12 +130,8 @@ def numbers(values: NDArray[np.float64]) -> list[list[str]]:
     return [[number(float(value)) for value in row] for row in np.atleast_2d(values)]
 
 
-def _is_whole(value: float) -> bool:
-    return abs(value - round(value)) < _ROUNDING
-
-
 def _decimals(value: float) -> int:
-    if _is_whole(value):
+    if abs(value - round(value)) < _ROUNDING:
         return 0
     for decimals in range(DECIMALS, _MOST_DECIMALS + 1):
         if round(value, decimals) != round(value):

@@ -121,21 +121,17 @@ def _read(notebook: Path) -> NotebookNode:
 def main() -> None:
     program = say("python_m_viz_notebook")
     with command(program):
-        _write(program)
-
-
-def _write(program: str) -> None:
-    parser = CommandParser(program, description=__doc__)
-    parser.add_argument("notebook", type=Path)
-    parser.add_argument("-o", "--output", type=Path, help=say("notebook_html_not"))
-    asked = parser.parse_args()
-    target = asked.output or asked.notebook.with_suffix(".html")
-    saved = _read(there(asked.notebook))
-    lost = lost_widgets(saved)
-    write_whole(target, _page(saved, asked.notebook).encode())
-    if lost:
-        print(_said_of(lost), file=sys.stderr)
-    print(target)
+        parser = CommandParser(program, description=__doc__)
+        parser.add_argument("notebook", type=Path)
+        parser.add_argument("-o", "--output", type=Path, help=say("notebook_html_not"))
+        asked = parser.parse_args()
+        target = asked.output or asked.notebook.with_suffix(".html")
+        saved = _read(there(asked.notebook))
+        lost = lost_widgets(saved)
+        write_whole(target, _page(saved, asked.notebook).encode())
+        if lost:
+            print(_said_of(lost), file=sys.stderr)
+        print(target)
 
 
 if __name__ == "__main__":

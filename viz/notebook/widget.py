@@ -215,7 +215,8 @@ class AttentionExplorer(anywidget.AnyWidget):
 
     def _all_heads(self, *, has_maps: bool) -> bytes:
         ablated = self.trace.intervention.ablated
-        families = all_heads(self.trace, ablated, has_maps=has_maps)
+        mapped = [one.name for one in self.trace.attention] if has_maps else ()
+        families = all_heads(self.trace, ablated, mapped=mapped)
         return packed({"families": families, "theme": THEME})
 
     def _answer(self, widget: object, content: dict[str, Any], buffers: object) -> None:

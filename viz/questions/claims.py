@@ -4,8 +4,11 @@ became of them, from that run's numbers. Pure."""
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
+from weakref import ref
 
 import numpy as np
+from cachetools import LRUCache, cached
 
 from model.nn.intervention import Intervention
 from model.nn.places import Place, head_label
@@ -43,16 +46,15 @@ def claims(
 ) -> tuple[HeadClaim, ...]:
     """One for each example with the sentence and model of a view; before and after: the unchanged run and
     the one that is shown, which may be the same."""
-    here = [one for one in examples if _sentence(one.view) == _sentence(view)]
+    asked = view.text, view.model, view.target
+    views = ((one, one.view) for one in examples)
+    here = [one for one, its in views if (its.text, its.model, its.target) == asked]
     if after is before:
         return tuple(_own_claim(example, before) for example in here)
     return tuple(changed_claim(example.view, before, after, intervention) for example in here)
 
 
-def _sentence(view: View) -> tuple[str, str, str | None]:
-    return view.text, view.model, view.target
-
-
+@cached(LRUCache(64), key=lambda example, trace: (example, ref(trace)), lock=Lock())
 def _own_claim(example: SentenceExample, trace: Trace) -> HeadClaim:
     view = example.view
     words = tuple(_linked(example.look_for, ClaimFinder(view, trace)))

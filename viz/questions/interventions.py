@@ -3,7 +3,7 @@
 import numpy as np
 
 from model.analysis.run_comparison import losses, predicted, rounding
-from model.analysis.tokens.prediction import Distribution, probabilities
+from model.analysis.tokens.prediction import probabilities
 from model.nn.intervention import Intervention
 from model.nn.places import head_label
 from model.trace.blocks import of_query
@@ -16,7 +16,6 @@ say = sentences_of("questions.interventions")
 
 _MOVED, _STILL = 0.05, 0.01  # an intervention between the two is too unclear for a question
 _MOVED_LOSS, _SAME_LOSS = 0.1, 0.01  # nats, for the mean loss of a sentence
-_SAME = 1e-6  # rounding changes weights and logits by less
 _DIRECTIONS = ("It grows", "It hardly moves", "It shrinks")
 
 
@@ -89,16 +88,17 @@ def leaking_mask(scene: Scene, number: int) -> Question | None:
 def without_head(scene: Scene, number: int) -> Question | None:
     """How much does the expected token depend on one head?"""
     attention = scene.attention
-    if number >= attention.heads:
+    if number >= attention.heads or scene.trace.prediction is None:
         return None
     head = (scene.head + number) % attention.heads
-    expected = _expected(scene, Intervention(ablated=frozenset({(scene.place, head)})))
-    if expected is None:
-        return None
-    before, after, best, error, _ = expected
+    runs = scene.trace, scene.run(Intervention(ablated=frozenset({(scene.place, head)})))
+    logits = [run.require_prediction().after(-1) for run in runs]
+    before, after = map(probabilities, logits)
+    best = int(before.argmax())
     answer = _direction(float(before[best]), float(after[best]))
-    if answer is None:
+    if before[best] < CLEAR or answer is None:
         return None
+    error = max(map(rounding, runs, logits))
     had, has = (probability(float(share), error, most=3) for share in (before[best], after[best]))
     (token,) = (quoted(named) for named in scene.named([best]))
     name = head_label((attention.name, head))
@@ -113,26 +113,6 @@ def without_head(scene: Scene, number: int) -> Question | None:
         if answer == 0
         else say("head_added_residual_stream"),
     )
-
-
-def _expected(
-    scene: Scene, intervention: Intervention
-) -> tuple[Distribution, Distribution, int, float, float] | None:
-    """What is expected after the last token without and with an intervention, and the likeliest token
-    without; how far rounding may move a logit, and the most that the intervention moves one.
-
-    None where the model predicts nothing, or expects no token clearly.
-    """
-    runs = scene.trace, scene.run(intervention)
-    if runs[0].prediction is None or runs[1].prediction is None:
-        return None
-    logits = runs[0].prediction.after(-1), runs[1].prediction.after(-1)
-    before, after = map(probabilities, logits)
-    best = int(before.argmax())
-    if before[best] < CLEAR:
-        return None
-    error = max(rounding(run, row) for run, row in zip(runs, logits, strict=True))
-    return before, after, best, error, float(np.abs(logits[0] - logits[1]).max())
 
 
 def _direction(before: float, after: float) -> int | None:

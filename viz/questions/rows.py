@@ -7,7 +7,7 @@ import numpy as np
 from model.analysis.heads.labels import Evidence, allowed_cells, goes_on_with_its_text, places
 from model.analysis.heads.statistics import after_the_same, family_of, mean_share
 from model.nn.places import Head, head_label
-from model.trace.arrays import Array, BoolArray
+from model.trace.arrays import BoolArray
 from model.trace.blocks import of_query
 from model.trace.records import Attention
 from model.trace.trace import Trace
@@ -123,15 +123,12 @@ def _which_head(
     names = [head_label(head) for head, _ in offered]
     alike = [head_label(head) for head, value in ranked[1:] if best[1] - value < CLEAR]
     also = f" Nearly as much: {listed(alike)}." if alike else ""
+    amounts = [f"{name} {of[1]:.3f}" for name, of in zip(names, offered, strict=True)]
     return Question(
         prompt,
         tuple(names),
         offered.index(best),
-        f"{unit[0].upper()}{unit[1:]}: {_amounts(names, [value for _, value in offered])}.{also}",
+        f"{unit[0].upper()}{unit[1:]}: {listed(amounts)}.{also}",
         why,
         tuple(head for head, _ in offered),
     )
-
-
-def _amounts(names: list[str], amounts: list[float] | Array) -> str:
-    return listed([f"{name} {amount:.3f}" for name, amount in zip(names, amounts, strict=True)])

@@ -83,7 +83,16 @@ def _one_by_one(page: str, scene: Scene) -> bool:
 def ask(question: Question, key: str, scene: Scene) -> bool:
     """Asks, and shows the answer once the reader has chosen one. Returns whether the reader has."""
     if question in _answers():
-        _reveal(question, _answers()[question])
+        chosen = _answers()[question]
+        answer, given = (plain(question.options[place]) for place in (question.answer, chosen))
+        st.markdown(plain(question.prompt))
+        verdict = (
+            f"Right: {answer}."
+            if chosen == question.answer
+            else say("said_model_says", given=given, answer=answer)
+        )
+        st.markdown(f"**{verdict}** {plain(question.numbers)}")
+        st.caption(f"Why: {plain(question.why)}")
         _pictures(question, scene, key)
         return True
 
@@ -103,18 +112,6 @@ def ask(question: Question, key: str, scene: Scene) -> bool:
 def is_answered(question: Question) -> bool:
     """Whether the reader has chosen an answer."""
     return question in _answers()
-
-
-def _reveal(question: Question, chosen: int) -> None:
-    answer, given = (plain(question.options[place]) for place in (question.answer, chosen))
-    st.markdown(plain(question.prompt))
-    verdict = (
-        f"Right: {answer}."
-        if chosen == question.answer
-        else say("said_model_says", given=given, answer=answer)
-    )
-    st.markdown(f"**{verdict}** {plain(question.numbers)}")
-    st.caption(f"Why: {plain(question.why)}")
 
 
 def _pictures(

@@ -24,7 +24,6 @@ from model.nn.intervention import Intervention
 from model.run.weights_hash import fingerprint
 from model.serving.engine import Request
 from model.trace.arrays import Array
-from model.trace.trace import Trace
 from viz.notation.formulas import StageName
 from viz.notation.numbers import counted, difference, number
 from viz.notation.words import sentences_of
@@ -166,7 +165,8 @@ def certificate_in(file: bytes) -> Certificate:
     elif file.startswith(_PDF):
         written = _in_pdf(file)
     else:
-        written = _in_svg(file)
+        found = _METADATA.search(file)
+        written = None if found is None else html.unescape(found[1].decode(errors="replace"))
     if written is None:
         raise ValueError(
             "This file has no certificate. The PNG, SVG and PDF files that are saved beside the picture of a "
@@ -218,11 +218,6 @@ def _in_pdf(file: bytes) -> str | None:
     return None
 
 
-def _in_svg(file: bytes) -> str | None:
-    found = _METADATA.search(file)
-    return None if found is None else html.unescape(found[1].decode(errors="replace"))
-
-
 def _read(text: str) -> Certificate:
     """Raises ValueError where a text is none, or holds fewer numbers than the browser writes."""
     try:
@@ -256,11 +251,7 @@ def check(certificate: Certificate) -> PictureCheck:
     runs = [trace]
     if view.intervention.changes:
         runs.append(model.trace(view.text, view.target, Intervention()))
-    return compared(certificate, _computed(certificate, model, runs), rounding_of_weights(trace))
-
-
-def _computed(certificate: Certificate, model: "Model", runs: list[Trace]) -> Mapping[str, Array]:
-    """The picture's numbers, made from these runs, by run."""
+    # The picture's numbers, made from these runs, by run.
     attention = runs[0].find(certificate.place)
     if certificate.head >= attention.heads:
         raise ValueError(f"{certificate.place} has {attention.heads} heads.")
@@ -272,7 +263,7 @@ def _computed(certificate: Certificate, model: "Model", runs: list[Trace]) -> Ma
         raise ValueError(
             f"The stage “{certificate.stage}” of {certificate.place} cannot be compared."
         )
-    return picture.runs
+    return compared(certificate, picture.runs, rounding_of_weights(trace))
 
 
 def compared(certificate: Certificate, computed: Mapping[str, Array], share: float) -> PictureCheck:

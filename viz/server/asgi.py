@@ -28,6 +28,7 @@ from model.system.machine import machine_bytes
 from viz import views
 from viz.elements.error_boundary import tell
 from viz.explorer.assets import PLOTLY, PLOTLY_ADDRESS
+from viz.explorer.bundle import BUNDLED, SCRIPTS
 from viz.explorer.layer import forget_gone
 from viz.server.connections import InPieces, descriptors, reap_slow_readers
 from viz.server.files_on_request import make_files_in_turn
@@ -62,6 +63,20 @@ async def plotly_script(_: Request) -> Response:
     """Plotly for the explorer, straight from the installed package."""
     script = await asyncio.to_thread(_plotly)
     return Response(script, media_type="text/javascript", headers={"cache-control": A_YEAR})
+
+
+async def component_script(request: Request) -> Response:
+    """The script of one of our components."""
+    scripts, name = await asyncio.to_thread(_scripts), request.path_params["name"]
+    if name not in scripts:
+        return PlainTextResponse("not found", status_code=404)
+    headers = {"cache-control": A_YEAR}
+    return Response(scripts[name], media_type="text/javascript", headers=headers)
+
+
+@functools.cache
+def _scripts() -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in BUNDLED.glob("*.js")}
 
 
 @functools.cache
@@ -171,14 +186,16 @@ class MovedViews:
         await app(scope, receive, send)
 
 
+ROUTES = [
+    Route("/readyz", ready),
+    Route("/metrics", metrics),
+    Route("/owner", owner),
+    Route(f"/{PLOTLY_ADDRESS}", plotly_script),
+    Route(f"/{SCRIPTS}/{{name}}", component_script),
+]
 app = st.App(
     APP,
-    routes=[
-        Route("/readyz", ready),
-        Route("/metrics", metrics),
-        Route("/owner", owner),
-        Route(f"/{PLOTLY_ADDRESS}", plotly_script),
-    ],
+    routes=ROUTES,
     middleware=[
         Middleware(Counting),
         Middleware(InPieces),

@@ -3,7 +3,11 @@ without room for its output goes on without output."""
 
 import gc
 import os
+import signal
+import socket
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,7 +20,7 @@ from streamlit.web import cli
 from model.system.settings import check_at_start
 from viz.notation.words import sentences_of
 from viz.server.connections import bound_the_server, raise_limit
-from viz.server.ending import end_in_time
+from viz.telemetry import logs
 
 say = sentences_of("server.starting")
 
@@ -89,3 +93,26 @@ def run_server(options: Sequence[str] = (), opens: str = "") -> None:
         end_in_time()
         line = ["run", asgi.__file__, *options, "--", opens]
         cli.main(line, prog_name="streamlit", standalone_mode=False)
+
+
+SECONDS_TO_END = 8.0  # after that the process ends by force: orchestrators wait ten
+_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+
+
+def end_in_time() -> None:
+    """After the first signal to end, the process has some seconds to end by itself; then it is ended by
+    force. Call this in the main thread. That thread may hang later: Python's C code tells another one of
+    the signal."""
+    heard, told = socket.socketpair()
+    told.setblocking(False)
+    signal.set_wakeup_fd(told.detach(), warn_on_full_buffer=False)
+    threading.Thread(target=_force, args=(heard,), name="ending", daemon=True).start()
+
+
+def _force(heard: socket.socket) -> None:
+    number = 0
+    while number not in _SIGNALS:
+        number = heard.recv(1)[0]
+    time.sleep(SECONDS_TO_END)
+    logs.event("ended by force", seconds=SECONDS_TO_END)
+    os._exit(128 + number)

@@ -65,25 +65,23 @@ class Passes(Job, Generic[F]):
             yield
 
 
-R = TypeVar("R", bound=Passes)  # type: ignore[type-arg]
+class PassesOf(Jobs[K, Passes[F]]):
+    """At most one run for a key. The last `kept` runs stay with their results."""
 
-
-class PassesOf(Jobs[K, R]):
-    """At most one run for a key. The last `kept` runs stay with their results. made: makes a run."""
-
-    def __init__(self, made: Callable[[Hashable], R], kept: int = KEPT) -> None:
+    def __init__(self, kept: int = KEPT) -> None:
         super().__init__(kept)
-        self._made = made
 
-    def started(self, key: K, work: Callable[[R], Iterator[Found]], visitor: Hashable = None) -> R:
+    def started(
+        self, key: K, work: Callable[[Passes[F]], Iterator[F]], visitor: Hashable = None
+    ) -> Passes[F]:
         """The run of a key: the one that is complete or under way, else a new one of the visitor's."""
 
-        def go(run: R) -> None:
+        def go(run: Passes[F]) -> None:
             for found in work(run):
                 run.found = found
                 run.still_wanted()
 
-        return self.start(key, self._made(visitor), go)
+        return self.start(key, Passes(visitor), go)
 
 
 @dataclass(frozen=True)
@@ -100,9 +98,9 @@ class Offer:
 
 
 @st.cache_resource
-def shared_passes() -> PassesOf[Hashable, Passes[Any]]:
+def shared_passes() -> PassesOf[Hashable, Any]:
     """The passes of this process, shared by all visitors. A key begins with the name of its passes."""
-    return PassesOf(Passes)
+    return PassesOf()
 
 
 def passes_or_offer(
@@ -159,7 +157,9 @@ def is_stopped(offer: Offer, key: Hashable) -> bool:
 
 
 @st.fragment(run_every=SECONDS)
-def _under_way(run: R, key: Hashable, offer: Offer, draw: Callable[[R], object] | None) -> None:
+def _under_way(
+    run: Passes[F], key: Hashable, offer: Offer, draw: Callable[[Passes[F]], object] | None
+) -> None:
     """The progress of the run, with a button to stop: a run that nobody looks at ends."""
     if run.ended.is_set() or is_stopped(offer, key):
         st.rerun()

@@ -149,19 +149,15 @@ def bar(file: str) -> None:
         st.warning(plain(said))
     st.session_state[_DRAWN] = led()
     if st.session_state[_DRAWN] is not None:
-        _of_the_lecturer(file)
+        mine = st.session_state[_LED]
+        view = class_views.shown(mine.code)
+        seen = "" if view is None else entry(view.page).title
+        with _row():
+            st.markdown(plain(f"Your class sees: {seen}."), width="content")
+            st.button("Show this page", key="class-show", on_click=show, args=(file,))
+            st.button("End the class", key="class-end", type="tertiary", on_click=end)
     elif st.session_state.get(_FOLLOWED) is not None:
         st.fragment(_of_a_pupil, run_every=_EVERY)()
-
-
-def _of_the_lecturer(file: str) -> None:
-    mine = st.session_state[_LED]
-    view = class_views.shown(mine.code)
-    seen = "" if view is None else entry(view.page).title
-    with _row():
-        st.markdown(plain(f"Your class sees: {seen}."), width="content")
-        st.button("Show this page", key="class-show", on_click=show, args=(file,))
-        st.button("End the class", key="class-end", type="tertiary", on_click=end)
 
 
 def _of_a_pupil() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
@@ -18,9 +18,9 @@ from viz.notation.labels import numbered_labels
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.shell.model_picker import looked_up, offer_knowing
-from viz.state.intervention_words import masks_for
+from viz.state.intervention_words import hides_future, masks_for, other_mask
 from viz.state.link import TEXT_LIMIT, short_link
-from viz.state.look import loaded, traced
+from viz.state.look import Look, loaded, traced
 from viz.state.presets import EXAMPLES, SentenceExample, reference_example
 from viz.state.session import (
     change_view,
@@ -35,9 +35,10 @@ from viz.state.session import (
 
 if TYPE_CHECKING:
     from model.run.model import Model
-    from viz.state.look import Look
 
 say = sentences_of("shell.controls")
+
+MASK, SCALING = "hero-mask", "hero-scaled"  # names of switches
 
 # The sentence, in a box of as many lines as it needs, and the examples to start from.
 # Enter sends the sentence, Shift and Enter begin a new line: `viz.shell.keys` hears them.
@@ -158,33 +159,60 @@ def undo_button() -> None:
         )
 
 
-def choose_parts(look: "Look") -> None:
+class PageSwitch(NamedTuple):
+    """Of a switch: whether it is on in a run, and the run to which it leads from there."""
+
+    on: bool
+    leads_to: Look
+
+
+def turns(look: Look) -> dict[str, PageSwitch]:
+    """Of the switches of mask and scaling, by their names, where they change something."""
+    now, led = look.request.intervention, dict[str, PageSwitch]()
+    if not look.model.runs:
+        return led
+
+    def turn(on: bool, **fields: object) -> PageSwitch:
+        changed = replace(now, **fields)  # type: ignore[arg-type]
+        return PageSwitch(on, Look(replace(look.request, intervention=changed)))
+
+    if other := other_mask(look.model):
+        on, own = (hides_future(look.model, mask) for mask in (now.mask, "model"))
+        led[MASK] = turn(on, mask=other if on == own else "model")
+    if _own_scale(look) != 1:
+        led[SCALING] = turn(now.scale is None, scale=1.0 if now.scale is None else None)
+    return led
+
+
+def _own_scale(look: Look) -> float:
+    return (look.baseline or look.trace).find(look.place).scale
+
+
+def choose_parts(look: Look) -> None:
     """The three changes of the main job as switches: mask, scaling, and the chosen head. One that changes
     nothing in this model is off, and says why."""
     model, intervention = look.model, current().intervention
     if not model.runs:
         st.caption(say("recorded_run_nothing"))
         return
-    other = next((mask for mask in masks_for(model) if mask != "model"), None)
-    hides = model.config.masks_future  # so the other one lifts its mask
+    other, hides = other_mask(model), hides_future(model, "model")
     st.toggle(
         "Hide the future",
         disabled=other is None,
         help=None if hides else say("model_hides_nothing"),
         **switch(
-            "hero-mask",
-            (intervention.mask == "model") == hides,
+            MASK,
+            hides_future(model, intervention.mask),
             lambda on: intervene(mask="model" if on == hides else other),
         ),
     )
-    own = (look.baseline or look.trace).find(look.place).scale
-    divides = own != 1
+    divides = _own_scale(look) != 1
     st.toggle(
         "Divide scores by √d",
         disabled=not divides,
         help=None if divides else say("model_not_divide"),
         **switch(
-            "hero-scaled",
+            SCALING,
             divides and intervention.scale is None,
             lambda divided: intervene(scale=None if divided else 1.0),
         ),

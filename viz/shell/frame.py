@@ -158,6 +158,7 @@ _STYLE = "".join(
 )
 _MARK = f'.mark {{ --mark: url("{mark(BLACK)}") }}'
 STYLES = f"<style>{_STYLE}{_MARK}</style>{KEYS_STYLES}"  # those of all pages
+_ICON = mark(MASKED)  # a grey that is seen on light and on dark
 _ONE_SCREEN = Path(__file__).with_name("one_screen.css")
 _EMBEDDED = Path(__file__).with_name("embedded.css")
 
@@ -300,7 +301,7 @@ def _frame(file: str) -> "DeltaGenerator":
     class_bar.join()
     st.set_page_config(
         f"{page.title} · Attention visualizer",
-        page_icon=mark(MASKED),  # a grey that is seen on light and on dark
+        page_icon=_ICON,
         layout="wide",
         initial_sidebar_state=SIDEBAR,
     )

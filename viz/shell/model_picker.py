@@ -46,7 +46,7 @@ from viz.elements.one_of import open_one
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted
 from viz.notation.words import sentences_of
-from viz.shell.downloads import Download, entry_to_fetch, fetching
+from viz.shell.downloads import entry_to_fetch, fetching
 from viz.shell.recorded_run import open_trace_file
 from viz.state.engine import engine
 from viz.state.look import is_loaded
@@ -82,9 +82,9 @@ def say_untrained() -> None:
         )
 
 
-def say_copy() -> None:
+def say_files() -> None:
     """Where the open model's weights were unpacked from few bits, says so: of a copy of the published model,
-    and of a model whose own files are quantized."""
+    and of a model whose own files are quantized. Says too where it comes with code that is not run."""
     if looked_up(current().model)[1]:
         st.caption(
             say("numbers_copy_unpacked"),  # one line on a phone
@@ -95,10 +95,6 @@ def say_copy() -> None:
             say("weights_dequantized_bits", choice="few" if found.bits is None else found.bits),
             help=plain(say("model_files_hold", found=found.words)),
         )
-
-
-def say_own_code() -> None:
-    """Says where the open model comes with code of its own, which is not run."""
     if files := code_files(current().model):
         st.caption(
             say("code_comes_model"),
@@ -213,27 +209,23 @@ def _others() -> None:
     box = st.popover("Other models", key="other-models", on_change="rerun")
     if box.open or in_use:  # not made while it is closed: it is on every page
         with box:
-            _untrained()
+            # The models with random weights, apart from those that have learned something.
+            names = untrained()
+            if names:
+                open_one(
+                    "Untrained: random weights",
+                    names,
+                    "picker-untrained",
+                    placeholder=say("notes_classes_caps"),
+                    named=_about_untrained,
+                    take=open_model,
+                )
             if others_allowed():
                 _find()
             open_trace_file("picker")
             good = [entry for entry in map(models.found, _at_hand()) if entry and entry.good_for]
             lines = (f"**{entry.short_title}** is good for {entry.good_for}" for entry in good)
             st.caption("\n\n".join(lines))
-
-
-def _untrained() -> None:
-    """The models with random weights, apart from those that have learned something."""
-    names = untrained()
-    if names:
-        open_one(
-            "Untrained: random weights",
-            names,
-            "picker-untrained",
-            placeholder=say("notes_classes_caps"),
-            named=_about_untrained,
-            take=open_model,
-        )
 
 
 def _about_untrained(name: str) -> str:
@@ -349,20 +341,16 @@ def _under_way(name: str) -> None:
     """The progress of a model that the visitor waits for, with a way to stop."""
     job = fetching().known(name)
     if job is None or job.ended.is_set():
-        _arrive(name, job)
+        # Opens a model that has come, or says why it has not: the view then stays as it was.
+        st.session_state.pop(WAITED, None)
+        looked_up.cache_clear()
+        if job is None or job.refusal is not None:
+            st.session_state[SAID] = say("download_forgotten") if job is None else job.refusal
+        elif (entry := models.found(name)) is not None:
+            open_entry(entry)
         st.rerun()
     st.progress(job.share or 0.0, text=plain(job.sentence))
     st.button("Stop", key="picker-stop", on_click=fetching().stop, args=(name,))
-
-
-def _arrive(name: str, job: Download | None) -> None:
-    """Opens a model that has come, or says why it has not: the view then stays as it was."""
-    st.session_state.pop(WAITED, None)
-    looked_up.cache_clear()
-    if job is None or job.refusal is not None:
-        st.session_state[SAID] = say("download_forgotten") if job is None else job.refusal
-    elif (entry := models.found(name)) is not None:
-        open_entry(entry)
 
 
 def _tell_evictions() -> None:

@@ -6,9 +6,9 @@ session; every control shows a part of it and writes it back, and the link alway
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -16,7 +16,7 @@ from model.loading.registry import models
 from model.nn.intervention import Intervention
 from model.trace.uploaded import is_uploaded
 from viz.explorer.component import asks_for_check, explorer
-from viz.explorer.message import Hero
+from viz.explorer.message import LIGHT, Hero, bytes_of
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.names import kinds_of_layers, modules_of
@@ -24,6 +24,7 @@ from viz.notation.words import sentences_of
 from viz.questions.claims import claims
 from viz.saving.save import picture_facts, save_view
 from viz.shell import controls, model_picker
+from viz.shell.controls import PageSwitch
 from viz.shell.frame import beats as beats
 from viz.shell.frame import frame
 from viz.shell.frame import open_page as open_page
@@ -68,6 +69,7 @@ LISTED = 190  # pixels of a list of views
 _HELD = '<div class="held"><span>The model reads the sentence.</span></div>'
 # Attention weights of a run that is checked before its picture is sent: 0.1 s.
 CHECKED_AT_ONCE = 2**23
+AHEAD = 2e9  # tokens × weights of a pass that is run before its switch is turned: 0.1 s
 
 
 def look(
@@ -94,8 +96,7 @@ def look(
     try:
         with around.said:
             controls.say_link()
-            model_picker.say_copy()
-            model_picker.say_own_code()
+            model_picker.say_files()
             model = in_languages(_loaded(current().model))
             settle(model)
             say_recorded(model)
@@ -144,7 +145,8 @@ def chosen_view(options: Mapping[str, PanelView], *arguments: object, listed: st
     The choice joins the link; only the chosen view is drawn. listed: the label of a list in which all of them
     stand, in place of a row.
     """
-    picture = _above_choices()
+    # Where a picture is drawn: below the choices, but in a frame of another page first of all.
+    picture = st.container() if frame().is_embedded else nullcontext()
     said = st.container(key="look-for")
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="controls")
     with row:
@@ -155,11 +157,6 @@ def chosen_view(options: Mapping[str, PanelView], *arguments: object, listed: st
     write_link()
     tour.notice()
     frame().follow_head()
-
-
-def _above_choices() -> AbstractContextManager[object]:
-    """Where a picture is drawn: below the choices, but in a frame of another page first of all."""
-    return st.container() if frame().is_embedded else nullcontext()
 
 
 def choose_view(names: Sequence[str], listed: str = "") -> None:
@@ -198,37 +195,32 @@ def switched(look: Look) -> Look | None:
     return changed
 
 
-def explored(seen: Look, hero: Hero) -> None:
-    """The explorer on the chosen layer; layer, head, stage and cell join the link when they change. hero: as
-    `explorer` takes it."""
-    from model.analysis.stream.around_heads import (
-        AroundHeads,
-    )  # these import torch: pages are drawn first
-    from model.code.origin import origin
+def explored(
+    seen: Look, hero_of: Callable[[Look], Hero], turns: Callable[[Look], Mapping[str, PageSwitch]]
+) -> None:
+    """The explorer on the chosen layer; layer, head, stage and cell join the link when they change.
 
-    baseline, (queries, keys) = seen.baseline, seen.labels
-    runs = [run for run in (seen.trace, baseline) if run is not None]
+    hero_of: what stands around the map of a run. turns: of the switches of the page in a run, by their names.
+    The browser has the runs to which they lead ahead, where those are cheap to run and to send.
+    """
+    cheap = _is_cheap(seen)
+
+    def facts(run: Look) -> dict[str, Any]:
+        turned = turns(run) if cheap else {}
+        said = {name: {"on": turn.on, "run": turn.leads_to.run} for name, turn in turned.items()}
+        return _facts(run, hero_of(run)) | {"turns": said}
+
     chosen = explorer(
-        seen.attention,
-        queries=queries,
-        keys=keys,
+        **facts(seen),
         selection=current().selection,
-        check=_check_of(seen),
-        baseline=None if baseline is None else baseline.find(seen.place),
         layers=seen.model.attention_names,
         modules=modules_of(seen.trace),
-        claims=()
-        if seen.request.continued  # no example speaks of a text that was written on
-        else claims(current(), baseline or seen.trace, seen.trace, seen.request.intervention),
         select=lambda selection: change_view(current().at(selection)),
         open_layer=lambda name: change_view(replace(current(), place=name)),
         set_detail=choose_detail,
-        run=seen.run,
-        device=seen.trace.device,
-        origin=origin(seen.model, seen.trace, seen.attention),
-        around=[AroundHeads(seen.model, run, run.find(seen.place)) for run in runs],
-        hero=hero,
-        certificate=picture_facts(seen.request, seen.model),
+        ahead=lambda: [
+            facts(turn.leads_to) for turn in turns(seen).values() if _can_run(turn.leads_to)
+        ],
     )
     change_view(current().at(chosen))
     write_link()
@@ -236,6 +228,47 @@ def explored(seen: Look, hero: Hero) -> None:
         st.caption(phrase("layers_model_different", kinds=kinds))
     save_view(seen)
     tour.notice(seen.request)
+
+
+def _facts(seen: Look, hero: Hero) -> dict[str, Any]:
+    """What `explorer` takes of a run."""
+    from model.analysis.stream.around_heads import (
+        AroundHeads,
+    )  # these import torch: pages are drawn first
+    from model.code.origin import origin
+
+    baseline, (queries, keys) = seen.baseline, seen.labels
+    runs = [run for run in (seen.trace, baseline) if run is not None]
+    return {
+        "attention": seen.attention,
+        "queries": queries,
+        "keys": keys,
+        "check": _check_of(seen),
+        "baseline": None if baseline is None else baseline.find(seen.place),
+        "claims": ()
+        if seen.request.continued  # no example speaks of a text that was written on
+        else claims(current(), baseline or seen.trace, seen.trace, seen.request.intervention),
+        "run": seen.run,
+        "device": seen.trace.device,
+        "origin": origin(seen.model, seen.trace, seen.attention),
+        "around": [AroundHeads(seen.model, run, run.find(seen.place)) for run in runs],
+        "hero": hero,
+        "certificate": picture_facts(seen.request, seen.model),
+    }
+
+
+def _is_cheap(seen: Look) -> bool:
+    """Whether a run like this one, beside the unchanged one, is little work and few bytes."""
+    work = len(seen.trace.tokens) * seen.model.parameter_count
+    return work <= AHEAD and 2 * bytes_of(seen.attention, complete=True) <= LIGHT
+
+
+def _can_run(turned: Look) -> bool:
+    """Whether there is room for a pass that nobody waits for."""
+    try:
+        return traced(turned.request) is not None
+    except ValueError:
+        return False
 
 
 def _check_of(seen: Look) -> float | None:

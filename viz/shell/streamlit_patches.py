@@ -40,6 +40,8 @@ COLLECTED = (ScriptRunnerEvent.SCRIPT_STARTED, ScriptRunnerEvent.ENQUEUE_FORWARD
 def mend_streamlit() -> None:
     """Applies all patches. A second call changes nothing."""
     around_every_page()
+    if getattr(AppSession, "_on_scriptrunner_event", None) is _take_event:
+        return
     name_files_by_their_content()
     keep_files_of_buttons()
     watch_nothing()

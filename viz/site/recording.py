@@ -24,7 +24,7 @@ from viz.notation.numbers import fixed
 from viz.notebook.run import Run
 from viz.questions.claims import claims
 from viz.site.model.parts import parts
-from viz.state.intervention_words import change_in_words, masks_for
+from viz.state.intervention_words import change_in_words, other_mask
 from viz.state.link import View
 from viz.state.presets import SentenceExample
 from viz.views.home.outcome import LABEL, LISTED, cosine, job_of
@@ -107,7 +107,7 @@ def slug(text: str, used: Sequence[str] = ()) -> str:
 def switches(model: "Model", without: frozenset[tuple[str, int]] = frozenset()) -> list[SiteSwitch]:
     """What a reader can turn in a model: mask, scaling, positions, and heads that an example leaves out."""
     made = []
-    if (other := next((mask for mask in masks_for(model) if mask != "model"), None)) is not None:
+    if (other := other_mask(model)) is not None:
         lifted = Intervention(mask=other)
         made.append(SiteSwitch("mask", "Hide the future", lifted, on=model.config.masks_future))
     made.append(SiteSwitch("scale", "Divide scores by √d", Intervention(scale=1.0)))
@@ -192,7 +192,9 @@ def recorded_run(run: Run, name: str, view: View, spoken: Sequence[SentenceExamp
         )
     said = claims(view, baseline or trace, trace, trace.intervention, spoken)
     layers = [_whole(one) | {"claims": [asdict(claim) for claim in said]} for one in messages]
-    families = all_heads(trace, trace.intervention.ablated, has_maps=True)
+    families = all_heads(
+        trace, trace.intervention.ablated, mapped=[one.name for one in trace.attention]
+    )
     return {
         "run": name,
         "layers": layers,

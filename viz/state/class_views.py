@@ -42,18 +42,23 @@ class ShownView:
     until: float  # of the clock
 
 
+@dataclass
+class _Class:
+    """One class, and when it was last in use. is_begun: nobody has joined, and nothing more was shown."""
+
+    visitor: Hashable
+    key: str
+    view: ShownView
+    used: float  # of the clock
+    is_begun: bool = True
+
+
 class ClassViews:
     """All classes of this process. clock: seconds that only grow. Safe to share between threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._shown: dict[str, ShownView] = {}
-        self._begun: dict[
-            str, None
-        ] = {}  # the oldest first; nobody has joined, nothing more was shown
-        self._looked: dict[str, float] = {}  # when a class was last in use; the longest ago first
-        self._visitors: dict[str, Hashable] = {}
-        self._keys: dict[str, str] = {}
+        self._classes: dict[str, _Class] = {}  # the one that was used last stands last
         self._changing = threading.Lock()
 
     def begin(
@@ -67,14 +72,13 @@ class ClassViews:
         """
         view = self._view(page, parameters, 0)
         code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+        key = secrets.token_urlsafe(16)
         with self._changing:
             self._forget()
-            if len(self._shown) >= CLASSES:
-                self._drop(self._first_to_go())
-            self._shown[code], self._keys[code] = view, secrets.token_urlsafe(16)
-            self._begun[code], self._visitors[code] = None, visitor
-            self._use(code)
-            return code, self._keys[code]
+            if len(self._classes) >= CLASSES:
+                del self._classes[self._first_to_go()]
+            self._classes[code] = _Class(visitor, key, view, self._clock())
+            return code, key
 
     def show(self, code: str, key: str, page: str, parameters: Mapping[str, str]) -> None:
         """Shows the class another view. Raises ValueError where it has ended, the key is not its own, or a
@@ -83,9 +87,9 @@ class ClassViews:
             self._forget()
             if not self._opens(code, key):
                 raise ValueError(ENDED)
-            self._shown[code] = self._view(page, parameters, self._shown[code].number + 1)
+            known = self._classes[code]
+            known.view = self._view(page, parameters, known.view.number + 1)
             self._use(code)
-            self._begun.pop(code, None)
 
     def leads(self, code: str, key: str) -> bool:
         """Whether a class goes on, and this is the key of its lecturer."""
@@ -97,43 +101,41 @@ class ClassViews:
         """What a class is shown now; None where there is no such class, or no longer."""
         with self._changing:
             self._forget()
-            return self._shown.get(code)
+            return self._classes[code].view if code in self._classes else None
 
     def look(self, code: str) -> ShownView | None:
         """The same, for a pupil, who so joins the class."""
         view = self.shown(code)
         with self._changing:
-            if code in self._shown:
+            if code in self._classes:
                 self._use(code)
-            self._begun.pop(code, None)
         return view
 
     def end(self, code: str, key: str) -> None:
         """Ends a class, if the key is its own."""
         with self._changing:
             if self._opens(code, key):
-                self._drop(code)
+                del self._classes[code]
 
     def _use(self, code: str) -> None:
-        self._looked.pop(code, None)
-        self._looked[code] = self._clock()  # the latest one last
+        known = self._classes[code] = self._classes.pop(code)
+        known.used, known.is_begun = self._clock(), False
 
     def _first_to_go(self) -> str:
         """The class that makes room for another one. Raises ValueError where none does."""
-        code = first_to_go({code: self._visitors[code] for code in self._looked})
-        visitor = self._visitors[code]
-        if visitor is not None and [*self._visitors.values()].count(visitor) > 1:
+        visitors = {code: one.visitor for code, one in self._classes.items()}
+        code = first_to_go(visitors)
+        if visitors[code] is not None and [*visitors.values()].count(visitors[code]) > 1:
             return code
-        if self._begun:
-            return next(iter(self._begun))
-        if self._clock() - self._looked[code] < STILL_SECONDS:
+        if begun := [code for code, one in self._classes.items() if one.is_begun]:
+            return begun[0]
+        if self._clock() - self._classes[code].used < STILL_SECONDS:
             raise ValueError(FULL)
         return code
 
     def _opens(self, code: str, key: str) -> bool:
-        return code in self._keys and secrets.compare_digest(
-            self._keys[code].encode(), key.encode()
-        )
+        known = self._classes.get(code)
+        return known is not None and secrets.compare_digest(known.key.encode(), key.encode())
 
     def _view(self, page: str, parameters: Mapping[str, str], number: int) -> ShownView:
         if len(urlencode(parameters)) > LINK_BYTES:
@@ -142,13 +144,8 @@ class ClassViews:
 
     def _forget(self) -> None:
         """Classes whose time is over go."""
-        over = [code for code, view in self._shown.items() if view.until <= self._clock()]
-        for code in over:
-            self._drop(code)
-
-    def _drop(self, code: str) -> None:
-        del self._shown[code], self._keys[code], self._looked[code], self._visitors[code]
-        self._begun.pop(code, None)
+        now = self._clock()
+        self._classes = {code: one for code, one in self._classes.items() if one.view.until > now}
 
 
 class_views = ClassViews()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from model.nn.intervention import MASKS, Intervention, MaskChoice, masks_of
+from model.nn.intervention import MASKS, UNCHANGED, Intervention, MaskChoice, masks_of
 from model.nn.patches import PatchPart
 from model.nn.places import head_label, layer_label
 from model.nn.stages import STAGES
@@ -42,6 +42,8 @@ def parts(intervention: Intervention, tokens: tuple[str, ...] = ()) -> tuple[Int
 
 def change_in_words(trace: "Trace") -> str:
     """What is changed in a run, in one line, as it begins a title; "" where nothing is."""
+    if trace.intervention == UNCHANGED:
+        return ""
     tokens = tuple(token_label(token.text) for token in trace.tokens)
     words = ", ".join(part.words for part in parts(trace.intervention, tokens))
     return words[:1].upper() + words[1:]
@@ -139,6 +141,9 @@ def _by_hand(intervention: Intervention) -> Iterator[InterventionPart]:
             f"stream before {layer_label(cell[0])}: {cell[1]}, dim {cell[2]} = {cell[3]:g}"
         ),
     )
+    if (steering := intervention.steering) is not None:
+        words = say("steered", multiple=steering.multiple, place=layer_label(str(steering.place)))
+        yield InterventionPart(words, replace(intervention, steering=None))
     if (patch := intervention.patch) is None:
         return
     text = visible(patch.text)
@@ -189,6 +194,18 @@ def masks_for(model: "Model") -> list[MaskChoice]:
     return masks_of(model.config.shape, windowed=windowed)
 
 
+def hides_future(model: "Model", mask: MaskChoice) -> bool:
+    """Whether a model, with this mask, reads nothing later."""
+    return MASKS[mask].hides_future(own=model.config.masks_future)
+
+
+def other_mask(model: "Model") -> MaskChoice | None:
+    """The mask that shows the future to a model that does not see it, or hides it from one that does; None
+    where it takes no such mask."""
+    own = hides_future(model, "model")
+    return next((mask for mask in masks_for(model) if hides_future(model, mask) != own), None)
+
+
 def fitting_text(intervention: Intervention, model: "Model", length: int) -> Intervention:
     """An intervention without heads that this model lacks, and tokens and edges that this text lacks.
     Parts of another run go where that is of another model, or its text has another length.
@@ -222,4 +239,5 @@ def fitting_text(intervention: Intervention, model: "Model", length: int) -> Int
             if cell[0] in heads and (several or cell[1] < length)
         ),
         patch=patch,
+        steering=None,  # a direction belongs to a run, not to a link
     )

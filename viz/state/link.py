@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 from urllib.parse import quote, unquote, urlencode
 
 from model.loading.registry import may_be_linked, models
-from model.nn.intervention import MASKS, Intervention
+from model.nn.intervention import MASKS, UNCHANGED, Intervention
 from model.nn.patches import PATCH_KINDS, Patch
 from model.nn.places import Place
 from model.nn.stages import STAGES as LAYER_STAGES
@@ -58,6 +58,7 @@ class View:
         return replace(self, **vars(selection))
 
 
+_FIRST = View()
 LINK_BYTES = 40_000  # of a link: the server takes an address of 48 KB, headers and all
 _LENGTH_LIMIT = 20_000  # characters of one parameter
 _NUMBER_LIMIT = 10**6
@@ -76,10 +77,9 @@ def to_link(view: View) -> dict[str, str]:
 
 @lru_cache(maxsize=256)  # a run of a page writes the link of its view several times
 def _link_of(view: View) -> dict[str, str]:
-    first = View()
-    is_other = (view.text, view.model) != (first.text, first.model) or view.intervention.changes
+    is_other = (view.text, view.model) != (_FIRST.text, _FIRST.model) or view.intervention.changes
     cell = {"query": str(view.query), "key": str(view.key)} if is_other else {}
-    return cell | _written(view, first) | _written(view.intervention, Intervention())
+    return cell | _written(view, _FIRST) | _written(view.intervention, UNCHANGED)
 
 
 def opening_link(view: View) -> dict[str, str]:
@@ -202,48 +202,23 @@ def _members(read: Callable[[str], object]) -> Callable[[str], frozenset[object]
     return read_all
 
 
-def _edge(given: str) -> tuple[int, int]:
-    query, colon, key = given.partition(":")
-    if not colon:
-        raise ValueError("each edge is written as query:key.")
-    return _whole(query), _whole(key)
+def _tuple(form: str, *readers: Callable[[str], object]) -> Callable[[str], tuple[object, ...]]:
+    """Members with colons between them, as an edge is query:key."""
 
+    def read(given: str) -> tuple[object, ...]:
+        members = given.split(":")
+        if len(members) != len(readers):
+            raise ValueError(f"each is written as {form}.")
+        return tuple(read(member) for read, member in zip(readers, members, strict=True))
 
-def _head(given: str) -> tuple[str, int]:
-    name, colon, head = given.rpartition(":")
-    if not colon:
-        raise ValueError("each head is written as layer:head.")
-    return _layer(name), _whole(head)
-
-
-def _weight(given: str) -> tuple[str, int, int, int, float]:
-    members = given.split(":")
-    if len(members) != 5:
-        raise ValueError("each weight is written as layer:head:query:key:weight.")
-    name, head, query, key, weight = members
-    return _layer(name), _whole(head), _whole(query), _whole(key), _number(weight)
-
-
-def _number_of_stream(given: str) -> tuple[str, int, int, float]:
-    members = given.split(":")
-    if len(members) != 4:
-        raise ValueError("each number of the stream is written as layer:token:dimension:value.")
-    name, token, dimension, value = members
-    return _layer(name), _whole(token), _whole(dimension), _number(value)
-
-
-def _part(given: str) -> tuple[str, str, int]:
-    members = given.split(":")
-    if len(members) != 3:
-        raise ValueError("each part of a patch is written as kind:layer:number.")
-    kind, name, index = members
-    return _one_of(*PATCH_KINDS)(kind), _layer(name), _whole(index)
+    return read
 
 
 def _patch(given: str) -> Patch:
     model, _, rest = given.partition(" ")
     parts, _, text = rest.partition(" ")
-    return Patch(_model(unquote(model)), _text(text), _members(_part)(parts))  # type: ignore[arg-type]
+    part = _tuple("kind:layer:number", _one_of(*PATCH_KINDS), _layer, _whole)
+    return Patch(_model(unquote(model)), _text(text), _members(part)(parts))  # type: ignore[arg-type]
 
 
 def _layer(given: str) -> str:
@@ -264,14 +239,14 @@ _READERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("scale", "fill", "dropout"), _number),
     "mask": lambda given: _one_of(*MASKS)(given),
     "hidden": _members(_whole),
-    "blocked": _members(_edge),
+    "blocked": _members(_tuple("query:key", _whole, _whole)),
     **dict.fromkeys(
         ("positions", *(stage.field for stage in LAYER_STAGES)),
         lambda given: _one_of("0", "1")(given) == "1",
     ),
-    "ablated": _members(_head),
-    "weights": _members(_weight),
-    "stream": _members(_number_of_stream),
+    "ablated": _members(_tuple("layer:head", _layer, _whole)),
+    "weights": _members(_tuple("layer:head:query:key:weight", _layer, *[_whole] * 3, _number)),
+    "stream": _members(_tuple("layer:token:dimension:value", _layer, _whole, _whole, _number)),
     "patch": _patch,
     **dict.fromkeys(("seed", "window"), _whole),
     "only": _members(_layer),

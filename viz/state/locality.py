@@ -6,6 +6,7 @@ Such a visitor may open folders and models of the hub without a setting, and may
 import threading
 from collections.abc import Iterable
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 
 from streamlit import runtime
@@ -49,25 +50,35 @@ def visitor_is_local() -> bool:
     return is_local(context.remote_ip, context.headers)
 
 
-class _VisitorThread(threading.local):
-    """The run of a page that this thread draws, and the settings for its visitor."""
+class _PageRun(threading.local):
+    """The run of a page that this thread draws. What it holds goes with the thread, or with its next run."""
 
     run: object = None
-    settings: Settings
+    held: dict[object, Any]
 
 
-_thread = _VisitorThread()
+_thread = _PageRun()
+
+
+def held_by_this_run() -> dict[object, Any]:
+    """What the run of a page that this thread draws holds until it ends; nothing is held in a thread that
+    draws no page."""
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
+        return {}
+    if context.cursors is not _thread.run:  # made anew for each run
+        _thread.run, _thread.held = context.cursors, {}
+    return _thread.held
 
 
 def settings_of_this_run() -> Settings:
     """The settings for the visitor whose page this thread draws. A page asks for them some forty times, so
     they are read once in its run; in a thread that draws no page, each time. Raises ValueError as `read`."""
-    context = get_script_run_ctx(suppress_warning=True)
-    run = None if context is None else context.cursors  # made anew for each run
-    if run is None or run is not _thread.run:
-        _thread.settings = settings_of(asked_here=visitor_is_local())
-        _thread.run = run
-    return _thread.settings
+    held = held_by_this_run()
+    if Settings not in held:
+        held[Settings] = settings_of(asked_here=visitor_is_local())
+    settings: Settings = held[Settings]
+    return settings
 
 
 def _is_loopback_ip(peer: str) -> bool:

@@ -1,20 +1,18 @@
 """What a page looks at: a run of the model, read through one request, and what that run holds until it
 ends."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+from typing import TYPE_CHECKING
 
 from model.download.wheel import Progress
 from model.loading.registry import models
-from model.nn.intervention import Intervention
+from model.nn.intervention import UNCHANGED
 from model.serving.engine import Request
 from model.trace.records import Attention
 from model.trace.trace import Trace
 from viz.state.engine import engine
+from viz.state.locality import held_by_this_run
 from viz.state.quota import page_runs
 from viz.state.session import current, is_ours, require_ours
 
@@ -27,22 +25,14 @@ if TYPE_CHECKING:
 # each, even for a trace that is too large to be kept. Between two runs only the engine keeps anything.
 
 
-class _PageRun(threading.local):
-    """The run that this thread draws. What it holds goes with the thread, or with the next run in it."""
-
-    run: object = None
-    held: dict[str | Request, Any]
-    passing: dict[str | Request, Any]  # one trace at most
-
-
-_thread = _PageRun()
+_PASSING = ("passing",)  # the key of the one trace that is not held: no name of a model
 
 
 def loaded(name: str, progress: Progress = lambda sentence, share: None) -> "Model":
     """The model of this name, loaded now if it is not yet. Raises ValueError as `load_model` does."""
-    require_ours(name)
-    held, _ = _stores()
+    held = held_by_this_run()
     if name not in held:
+        require_ours(name)
         held[name] = engine().model(name, progress)
     model: Model = held[name]
     return model
@@ -70,23 +60,16 @@ def traced(
         page_runs.give_up()
         waiting(place)
 
-    require_ours(request.model)
-    held, passed = _stores()
-    trace: Trace = held.get(request) or passed.get(request) or engine().trace(request, told)
+    held = held_by_this_run()
+    trace: Trace | None = held.get(request) or held.get(_PASSING, {}).get(request)
+    if trace is None:
+        require_ours(request.model)
+        trace = engine().trace(request, told)
     if passing:
-        passed.clear()
-    (passed if passing else held)[request] = trace
+        held[_PASSING] = {request: trace}
+    else:
+        held[request] = trace
     return trace
-
-
-def _stores() -> tuple[dict[str | Request, Any], dict[str | Request, Any]]:
-    """What the run of this thread holds; nothing is held in a thread that draws no page."""
-    context = get_script_run_ctx(suppress_warning=True)
-    if context is None:
-        return {}, {}
-    if context.cursors is not _thread.run:  # made anew for each run
-        _thread.run, _thread.held, _thread.passing = context.cursors, {}, {}
-    return _thread.held, _thread.passing
 
 
 @dataclass(frozen=True)
@@ -147,7 +130,7 @@ class Look:
         """The run that is shown and, where it is changed, the unchanged one."""
         if not self.request.intervention.changes:
             return (self.request,)
-        return self.request, replace(self.request, intervention=Intervention())
+        return self.request, replace(self.request, intervention=UNCHANGED)
 
     @property
     def baseline(self) -> Trace | None:

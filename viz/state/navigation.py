@@ -319,14 +319,10 @@ def menu() -> None:
 
 def stations(file: str) -> None:
     """The pages of this one's place. Those of the walk are the blocks of its map; Explore stands alone."""
-    pages = _beside(file)
+    pages = next(pages for pages in PLACES.values() if entry(file) in pages)
     if pages != PLACES["Walk"] and len(pages) > 1:
         links = "".join(html_link(page.file, page.station or page.title) for page in pages)
         st.html(f'<nav class="menu stations" aria-label="Pages of this place">{links}</nav>')
-
-
-def _beside(file: str) -> tuple[PageEntry, ...]:
-    return next(pages for pages in PLACES.values() if entry(file) in pages)
 
 
 def path(file: str) -> None:

@@ -125,7 +125,9 @@ class PageRuns:
     @contextmanager
     def turn(self, visitor: Hashable) -> Iterator[None]:
         """Holds the visitor's turn, for at most `long` seconds; the body may go on after that."""
-        self._wait_for_share(visitor)
+        until = time.monotonic() + LONGEST_WAIT
+        while seconds := self._quota.take(visitor, waited=time.monotonic() >= until):
+            time.sleep(min(seconds, max(until - time.monotonic(), 0.0)))
         self._want(1)
         after = 0 if self._quota.knows(visitor) else ROUND
         turn = self._line.place(lambda place: None, visitor=visitor, however_long=True, after=after)
@@ -176,11 +178,6 @@ class PageRuns:
         background before each of its steps."""
         with self._changed:
             self._changed.wait_for(lambda: self._wanted == 0, timeout=self._long)
-
-    def _wait_for_share(self, visitor: Hashable) -> None:
-        until = time.monotonic() + LONGEST_WAIT
-        while seconds := self._quota.take(visitor, waited=time.monotonic() >= until):
-            time.sleep(min(seconds, max(until - time.monotonic(), 0.0)))
 
     def _want(self, more: int) -> None:
         with self._changed:

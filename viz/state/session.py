@@ -325,7 +325,12 @@ def adopt_link(page: str) -> tuple[str, ...]:
         elif says_no_cell and is_other and (view is linked or "model" in link):
             _choose_cell_by("last token")
     elif moved:
-        _bring_view(page, link)
+        # The view of the page before, which opens here on this page's own first view.
+        view = kept_view() or current()
+        st.session_state.pop(_LENT, None)
+        change_view(view if "show" in link else replace(view, show=""))
+        if not link:  # the address says nothing of it, when Back leads here again
+            st.session_state[_BROUGHT_VIEWS] = _brought_views() | {page: current()}
     way_back.arrive()
     return problems
 
@@ -350,15 +355,6 @@ def _view_of_stale_link(page: str, link: dict[str, str]) -> View | None:
     write a page's parameters before its path: into an entry of the page before."""
     lender, lent, kept = st.session_state.get(_STALE_LINK, (page, {}, None))
     return kept if came_back() and page != lender and link == lent else None
-
-
-def _bring_view(page: str, link: dict[str, str]) -> None:
-    """The view of the page before, which opens here on this page's own first view."""
-    view = kept_view() or current()
-    st.session_state.pop(_LENT, None)
-    change_view(view if "show" in link else replace(view, show=""))
-    if not link:  # the address says nothing of it, when Back leads here again
-        st.session_state[_BROUGHT_VIEWS] = _brought_views() | {page: current()}
 
 
 def _brought_views() -> dict[str, View]:

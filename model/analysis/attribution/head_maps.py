@@ -106,7 +106,10 @@ def head_map(model: "Model", trace: Trace, attention: Attention, head: int, side
     read = read_by(model, trace, attention, side).astype(np.float64)
     compared = side != "value"  # values are neither turned nor normed
     turn = _turn(model, attention, len(recorded)) if compared else None
-    parts = _beside_output(model, attention.name)
+    # The maps and norms of an attention, without W_O.
+    root = whole(model)
+    path = path_of(root, model.layer(attention.name).output.weight)
+    parts = [part for part in parts_around(root, path) if part is not root.get_submodule(path)]
     norms = list(_norms(parts, attention)) if compared else []
     near = CLOSE * max(float(np.abs(recorded).max()), 1e-6)
     for matrix, bias in _blocks(parts, attention, head, side):
@@ -238,10 +241,3 @@ def _gap(made_by: HeadMap, read: Wide, recorded: Wide) -> float:
     tokens = np.arange(len(read))
     made = made_by.linear(read @ made_by.matrix.T, tokens) + made_by.constant(tokens)
     return float(np.abs(made - recorded).max())
-
-
-def _beside_output(model: "Model", name: str) -> list[nn.Module]:
-    """The maps and norms of an attention, without W_O."""
-    root = whole(model)
-    path = path_of(root, model.layer(name).output.weight)
-    return [part for part in parts_around(root, path) if part is not root.get_submodule(path)]

@@ -188,7 +188,9 @@ def writing(
         )
     attention = trace.find(matrices.head[0])
     norms = {norm.name: norm for norm in trace.norms}
-    table = _output_table(model)
+    # (V, C): the rows that make the logits.
+    module = model.module
+    table = wide((module.embedding.tokens if module.output is None else module.output).weight)
     if not whole:
         table = table[[token.id for token in trace.tokens_of("decoder")]]
     rows = fold(norms.get(Place("decoder", None, "final").norm), table)
@@ -261,12 +263,6 @@ def table_factor(model: "Model", recorded: Array, tokens: Sequence[Token]) -> fl
     if not np.allclose(recorded, factor * rows, rtol=1e-3, atol=1e-4 * np.abs(recorded).max()):
         raise ValueError(f"The token vectors of {model.name} are not rows of one table.")
     return factor
-
-
-def _output_table(model: "Model") -> Wide:
-    """(V, C): the rows that make the logits."""
-    module = model.module
-    return wide((module.embedding.tokens if module.output is None else module.output).weight)
 
 
 def _singular(left: Wide, right: Wide) -> Wide:

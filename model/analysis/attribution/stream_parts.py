@@ -102,15 +102,10 @@ def sub_layers_back(
 
     Raises ValueError where the stream is no sum: parts of it were put in, or set by hand.
     """
-    patch = trace.intervention.patch
-    if patch is not None and any(kind == "stream" for kind, *_ in patch.parts):
+    if trace.intervention.sets_stream:
         raise ValueError(
-            "Parts of another sentence's stream were put into this run, so its stream is not the sum of "
-            "what its own layers wrote."
-        )
-    if trace.intervention.stream:
-        raise ValueError(
-            "Numbers of this run's stream were set by hand, so it is not the sum of what its layers wrote."
+            "Numbers of this run's stream were set by hand, added, or put in from another sentence, so it is "
+            "not the sum of what its layers wrote."
         )
     on_sum = model.config.norms_sum
     norms = {norm.name: norm for norm in trace.norms}

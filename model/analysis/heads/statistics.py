@@ -1,7 +1,7 @@
 """Statistics of heads from full rows of weights: of one head, of families of heads that can be compared, and
 put together."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -276,9 +276,12 @@ class Tiles:
 
 
 @asked
-def tiles(trace: Trace, family: Family, most: int = MOST) -> Tiles:
-    """Every head of a family as a tile of at most `most` by `most` cells."""
-    members = family.members(trace)
+def tiles(
+    trace: Trace, family: Family, most: int = MOST, layers: Collection[str] | None = None
+) -> Tiles:
+    """Every head of a family as a tile of at most `most` by `most` cells. layers: names of its layers whose
+    heads are wanted; None: all."""
+    members = [one for one in family.members(trace) if layers is None or one.name in layers]
     lengths = len(family.queries(trace)), len(family.keys(trace))
     block = -(-lengths[0] // most), -(-lengths[1] // most)
     weights = [

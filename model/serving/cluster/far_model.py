@@ -12,9 +12,8 @@ from torch import nn
 
 from model.hub.tokenizer import HubTokenizer
 from model.nn.config import Reasons, TransformerConfig
-from model.nn.intervention import UNCHANGED
+from model.nn.intervention import UNCHANGED, PassChange, intervention_of
 from model.nn.places import Place
-from model.nn.steering import PassChange, Steering
 from model.run.inputs import is_several
 from model.run.model import Model
 from model.run.tokenizers import TEXTS_KEPT, Tokenizer
@@ -117,28 +116,29 @@ class FarModel(Model, Remote):
         target: str | None = None,
         intervention: PassChange = UNCHANGED,
         *,
-        continued: Sequence[int] = (),
+        continued: Sequence[int | Token] = (),
+        cached: bool = False,
         record: Literal["attention", "full"] = "attention",
         explicit: bool = False,
     ) -> Any:
         """As `Model.trace`.
 
         Args:
-            target, continued, record: as there.
+            target, continued, intervention, record: as there.
             text: a text; a list of texts gives a list of traces. Raises ValueError for ids.
-            intervention: raises ValueError for a `Steering`.
-            explicit: raises ValueError: such a pass is not made on the cluster.
+            cached, explicit: raise ValueError: such passes are not made on the cluster.
         """
         if is_several(text):
             return [self.trace(one, target, intervention, record=record) for one in text]
         if not isinstance(text, str):
             raise ValueError("A model on the cluster reads texts, and no token ids.")
-        if isinstance(intervention, Steering):
-            raise ValueError("A model on the cluster is steered by `steered`, not by a trace.")
         if explicit:
             raise ValueError("A model on the cluster runs with the fused kernel only.")
-        full = record == "full"
-        return self._run(Request(self.address, text, target, intervention, full, tuple(continued)))
+        if cached:
+            raise ValueError("A model on the cluster reads what was written in one pass.")
+        written = tuple(one.id if isinstance(one, Token) else one for one in continued)
+        change, full = intervention_of(intervention), record == "full"
+        return self._run(Request(self.address, text, target, change, full, written))
 
     def on(self, device: torch.device) -> NoReturn:
         raise ValueError("This model runs on the cluster: its owner decides on which device.")

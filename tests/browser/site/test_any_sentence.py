@@ -69,14 +69,11 @@ def addresses(folder: Path) -> Iterator[dict[str, str]]:
     server.server_close()
 
 
-@pytest.mark.parametrize(
-    ("browser_name", "place", "size"),
-    [
-        *(("chrome", place, size) for place in ("disk", "server") for size in SIZES),
-        ("firefox", "disk", "phone"),
-        ("firefox", "server", "desktop"),
-    ],
-)
+@pytest.mark.parametrize(("browser_name", "place", "size"), [
+    *(("chrome", place, size) for place in ("disk", "server") for size in SIZES),
+    ("firefox", "disk", "phone"),
+    ("firefox", "server", "desktop"),
+])  # fmt: skip
 def test_a_reader_types_switches_chooses_and_plays(
     addresses: dict[str, str], browser_name: str, place: str, size: str, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from model import Intervention, Model, Trace
 from model.analysis import scan
 from model.analysis.findings import MOST, OF_A_KIND, Finding, _Text, scanning
 from model.analysis.run_comparison import losses
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import loaded
 from viz.state.link import from_link
@@ -39,23 +40,20 @@ def given(finding: Finding) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(finding.link).query))
 
 
-def test_there_are_at_most_ten_each_with_a_check_and_a_link_that_opens(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in TEXTS:
-        with subtests.test(name=name):
-            _, trace, findings = scanned(name)
-            assert 3 <= len(findings) <= MOST
-            apart = [one.stands_out for one in findings]
-            assert apart == sorted(apart, reverse=True)
-            assert len({one.link for one in findings}) == len(findings)
-            for one in findings:
-                assert [other.kind for other in findings].count(one.kind) <= OF_A_KIND
-                assert one.check < 1e-3 * max(1, abs(one.value))
-                assert re.fullmatch(r"[“A-Za-z\d].*\d.*\.", one.sentence)
-                view, problems = from_link(given(one))
-                assert problems == ()
-                assert (view.text, view.model) == (trace.text, name)
+@cases("name", TEXTS)
+def test_there_are_at_most_ten_each_with_a_check_and_a_link_that_opens(name) -> None:
+    _, trace, findings = scanned(name)
+    assert 3 <= len(findings) <= MOST
+    apart = [one.stands_out for one in findings]
+    assert apart == sorted(apart, reverse=True)
+    assert len({one.link for one in findings}) == len(findings)
+    for one in findings:
+        assert [other.kind for other in findings].count(one.kind) <= OF_A_KIND
+        assert one.check < 1e-3 * max(1, abs(one.value))
+        assert re.fullmatch(r"[“A-Za-z\d].*\d.*\.", one.sentence)
+        view, problems = from_link(given(one))
+        assert problems == ()
+        assert (view.text, view.model) == (trace.text, name)
 
 
 def test_the_head_that_the_text_needs_is_the_one_whose_loss_rises_most() -> None:
@@ -77,22 +75,19 @@ def test_the_head_that_the_text_needs_is_the_one_whose_loss_rises_most() -> None
     assert lowers.value < 0
 
 
-def test_the_heads_that_rest_on_the_first_token_are_counted_row_by_row(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in TEXTS:
-        with subtests.test(name=name):
-            _, trace, findings = scanned(name)
-            means = [
-                # all rows of another text; of the same one those after the first token
-                one.weights(head)[one.kind != "cross" :, 0].mean()
-                for one in trace.attention
-                for head in range(one.heads)
-            ]
-            rest = of_kind(findings, "first token")
-            assert rest.value == sum(mean > 0.5 for mean in means)
-            assert f"of {len(means)} heads" in rest.sentence
-            assert f" {max(means):.2f}." in rest.sentence
+@cases("name", TEXTS)
+def test_the_heads_that_rest_on_the_first_token_are_counted_row_by_row(name) -> None:
+    _, trace, findings = scanned(name)
+    means = [
+        # all rows of another text; of the same one those after the first token
+        one.weights(head)[one.kind != "cross" :, 0].mean()
+        for one in trace.attention
+        for head in range(one.heads)
+    ]
+    rest = of_kind(findings, "first token")
+    assert rest.value == sum(mean > 0.5 for mean in means)
+    assert f"of {len(means)} heads" in rest.sentence
+    assert f" {max(means):.2f}." in rest.sentence
 
 
 def test_what_an_edge_adds_and_what_a_number_does_are_as_the_sentence_says() -> None:
@@ -124,24 +119,21 @@ def test_the_token_that_was_expected_least_has_the_largest_loss() -> None:
     trace = model.trace("Tom Hill saw a red ball. Anna gave the river to Tom", record="full")
     (*_, last) = scanning(model, trace)
     surprise = next((one for one in last.findings if one.kind == "surprise"), None)
-    assert trace.prediction is not None
     ids = torch.tensor([token.id for token in trace.tokens[1:]])
     own = F.cross_entropy(torch.tensor(trace.prediction.all[:-1]), ids, reduction="none").numpy()
-    assert surprise is not None
     assert surprise.value == pytest.approx(own.max(), abs=1e-4)
     assert f"(token {own.argmax() + 1})" in surprise.sentence
     assert np.isfinite([one.stands_out for one in last.findings]).all()
     assert last.done == last.total == 32
 
 
-def test_models_of_the_hub_are_scanned_as_far_as_they_are_proven(subtests: pytest.Subtests) -> None:
-    for family in ["gpt2", "bert", "t5", "mixtral", "gpt_oss", "gemma2", "mistral", "opt"]:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            trace = hub_models.traced(model, record="full")
-            for one in scan(model, trace):
-                assert one.check < 1e-3 * max(1, abs(one.value))
-                assert np.isfinite(one.stands_out)
+@cases("family", ["gpt2", "bert", "t5", "mixtral", "gpt_oss", "gemma2", "mistral", "opt"])
+def test_models_of_the_hub_are_scanned_as_far_as_they_are_proven(family) -> None:
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model, record="full")
+    for one in scan(model, trace):
+        assert one.check < 1e-3 * max(1, abs(one.value))
+        assert np.isfinite(one.stands_out)
 
 
 def test_numbers_that_are_set_already_stay_set_while_others_are_tried() -> None:

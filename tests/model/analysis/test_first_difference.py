@@ -16,6 +16,7 @@ from model.capture import capture
 from model.exchange import read
 from model.hub.inline_attention import reference_mended
 from model.nn.transformer import Transformer
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.analysis.faulty_modules import IDS, KINDS, Kind, small
 from tests.model.capture.own_modules import Heads, OwnAttention, capped, sinks
@@ -44,13 +45,12 @@ def faulty(name: str, change: Change = unchanged, **config: Any) -> Trace:
     return run(copied(name, change, **config), record="full")
 
 
-def test_a_copy_with_the_same_weights_has_no_difference(subtests: pytest.Subtests) -> None:
-    for name in TINY:
-        with subtests.test(name=name):
-            torch.manual_seed(0)
-            own = run(loaded(name), record="full")
-            assert first_difference(own, faulty(name)) is None
-            assert first_difference(own, run(loaded(name), record="full", explicit=True)) is None
+@cases("name", TINY)
+def test_a_copy_with_the_same_weights_has_no_difference(name) -> None:
+    torch.manual_seed(0)
+    own = run(loaded(name), record="full")
+    assert first_difference(own, faulty(name)) is None
+    assert first_difference(own, run(loaded(name), record="full", explicit=True)) is None
 
 
 Expected = tuple[str, str, str | None]  # the stage, its place in the stack, and words of the cause
@@ -119,7 +119,6 @@ def test_each_fault_of_a_module_is_found_in_its_layer_with_no_wrong_cause(
     assert (words or "") in (parting.cause or "")
     assert stage in parting.compared
     assert parting.may_begin_earlier == ("stream" in parting.not_compared)
-    assert parting.comparison is not None
     gap = np.abs(parting.comparison.second - parting.comparison.first)
     assert parting.difference == gap > parting.comparison.rounding
 
@@ -129,7 +128,6 @@ def test_two_texts_part_at_the_first_state_of_the_stream(kind: Kind) -> None:
     one = captured(kind)
     assert first_difference(one, captured(kind)) is None
     parting = first_difference(one, captured(kind, ids=IDS[::-1]))
-    assert parting is not None
     assert (parting.stage, parting.place) == ("embedding", f"{one.source}.embedding")
     token, dimension = parting.cell
     ours, theirs = (
@@ -151,7 +149,6 @@ def test_a_difference_that_later_stages_inherit_is_rounding_at_none_of_them(kind
 def test_below_a_fault_that_was_not_compared_it_says_among_what_it_was_found(kind: Kind) -> None:
     """A stream without a sum is none that `capture` proves: the next layer is only where it is seen."""
     parting = first_difference(captured(kind), captured(kind, "no residual connection"))
-    assert parting is not None
     assert (parting.stage, parting.cause) == ("query", None)
     assert {"stream", "norm", "feed-forward"} <= {*parting.not_compared}
     assert not {"stream", "norm", "feed-forward"} & {*parting.compared}
@@ -166,7 +163,6 @@ def test_what_is_no_number_differs() -> None:
     output[2, 3, 1] = np.nan
     other = replace(trace, attention=(replace(first, output=output), *trace.attention[1:]))
     parting = first_difference(trace, other)
-    assert parting is not None
     assert (parting.stage, parting.head, parting.cell) == ("output", 2, (3, 1))
     assert parting.cause is None
 
@@ -178,7 +174,6 @@ def test_equal_attention_alone_is_not_said_to_be_an_equal_run() -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 9, 32)
     parting = first_difference(capture(module, x), capture(other, x))
-    assert parting is not None
     assert parting.stage is parting.place is parting.cause is parting.difference is None
     assert {"query", "key", "value", "mask", "weights", "output"} <= {*parting.compared}
     assert {"stream", "logits"} <= {*parting.not_compared}
@@ -190,12 +185,10 @@ def test_the_same_vector_on_every_token_has_no_cause_where_nobody_knows_what_was
     torch.manual_seed(0)
     x = torch.randn(1, 9, 32)
     parting = first_difference(capture(module, x), capture(module, x + 1))
-    assert parting is not None
     assert (parting.stage, parting.cause) == ("query", None)
     with torch.no_grad():
         (other := small("gpt").blocks[0].attention).query.bias.zero_()
     parting = first_difference(capture(module, x), capture(other, x))
-    assert parting is not None
     assert "bias of" in (parting.cause or "")
 
 
@@ -289,7 +282,6 @@ def test_each_fault_of_a_model_is_found_with_no_wrong_cause(
     torch.manual_seed(0)
     own, other = run(loaded(name), record="full"), faulty(name, change, **config)
     parting = first_difference(own, other, model=loaded(name))
-    assert parting is not None
     stage, place, words = expected
     assert (parting.stage, parting.place) == (stage, place)
     assert (parting.cause is None) == (words is None)
@@ -297,22 +289,20 @@ def test_each_fault_of_a_model_is_found_with_no_wrong_cause(
     assert (words or "") in parting.sentence
 
 
+@cases("name, change, cause", [
+    ("gpt", shifted, "shifted by 1"),
+    ("gpt-bytes", shifted, "shifted by 1"),
+    ("gpt", unplaced, "adds no positions"),
+])  # fmt: skip
 def test_positions_of_a_module_are_told_by_the_tables_of_the_model_that_it_copies(
-    subtests: pytest.Subtests,
+    name, change, cause
 ) -> None:
-    for name, change, cause in [
-        ("gpt", shifted, "shifted by 1"),
-        ("gpt-bytes", shifted, "shifted by 1"),
-        ("gpt", unplaced, "adds no positions"),
-    ]:
-        with subtests.test(name=name, cause=cause):
-            own = run(loaded(name))
-            module = copied(name, change).module
-            other = capture(module, torch.tensor([[token.id for token in own.tokens]]))
-            parting = first_difference(own, other)
-            assert parting is not None
-            assert (parting.stage, parting.place) == ("embedding", "decoder.embedding")
-            assert cause in (parting.cause or "")
+    own = run(loaded(name))
+    module = copied(name, change).module
+    other = capture(module, torch.tensor([[token.id for token in own.tokens]]))
+    parting = first_difference(own, other)
+    assert (parting.stage, parting.place) == ("embedding", "decoder.embedding")
+    assert cause in (parting.cause or "")
 
 
 @pytest.mark.parametrize(("written", "stage"), [(capped, "capped"), (sinks, "weights")])
@@ -325,7 +315,6 @@ def test_a_cap_or_a_sink_that_is_left_out_is_found(written: Heads, stage: str) -
     modules[1].load_state_dict(modules[0].state_dict())
     x = torch.randn(1, 7, 16)
     parting = first_difference(*(capture(module, x) for module in modules))
-    assert parting is not None
     assert (parting.stage, parting.place) == (stage, "encoder.0.self")
 
 
@@ -334,7 +323,6 @@ def test_a_softmax_over_the_wrong_axis_is_found_in_its_weights() -> None:
     scores = torch.tensor(np.stack([trace.attention[0].masked(head) for head in range(3)]))
     rest = [torch.tensor(one.weights())[None] for one in trace.attention[1:]]
     parting = first_difference(trace, read((scores.softmax(1)[None].nan_to_num(), *rest)))
-    assert parting is not None
     assert (parting.stage, parting.place) == ("weights", "decoder.0.self")
     assert {"query", "stream", "logits"} <= {*parting.not_compared}
 
@@ -343,7 +331,6 @@ def test_a_head_that_is_left_out_is_the_first_difference() -> None:
     model = loaded("gpt")
     ablated = Intervention(ablated=frozenset({("decoder.1.self", 2)}))
     parting = first_difference(run(model), run(model, ablated))
-    assert parting is not None
     assert (parting.stage, parting.place, parting.head) == ("output", "decoder.1.self", 2)
 
 
@@ -362,27 +349,22 @@ def stock(model: Model, trace: Trace) -> tuple[Any, dict[str, torch.Tensor]]:
 
 
 @pytest.mark.filterwarnings("ignore::model.capture.CaptureWarning")
-def test_our_pass_has_no_difference_from_the_librarys(subtests: pytest.Subtests) -> None:
-    for family in FAMILIES:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            trace = hub_models.traced(model, record="full")
-            alone = first_difference(trace, read(eager(model, trace)))  # weights alone
-            assert alone is not None
-            assert alone.stage is None
-            assert {"query", "stream"} <= {*alone.not_compared}
-            module, fed = stock(model, trace)
-            with reference_mended(module):
-                other = capture(module, **fed)
-            parting = first_difference(trace, other)
-            assert parting is None or parting.stage is None
-            lacks = {"stream", *(["logits"] if trace.prediction is not None else [])}
-            is_whole = not lacks & {*trace.unproven, *other.unproven}
-            assert (parting is None) == is_whole
-            assert (
-                first_difference(trace, hub_models.traced(model, record="full", explicit=True))
-                is None
-            )
+@cases("family", FAMILIES)
+def test_our_pass_has_no_difference_from_the_librarys(family) -> None:
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model, record="full")
+    alone = first_difference(trace, read(eager(model, trace)))  # weights alone
+    assert alone.stage is None
+    assert {"query", "stream"} <= {*alone.not_compared}
+    module, fed = stock(model, trace)
+    with reference_mended(module):
+        other = capture(module, **fed)
+    parting = first_difference(trace, other)
+    assert parting is None or parting.stage is None
+    lacks = {"stream", *(["logits"] if trace.prediction is not None else [])}
+    is_whole = not lacks & {*trace.unproven, *other.unproven}
+    assert (parting is None) == is_whole
+    assert first_difference(trace, hub_models.traced(model, record="full", explicit=True)) is None
 
 
 def test_the_librarys_other_biases_of_falcon_are_found() -> None:
@@ -391,26 +373,21 @@ def test_the_librarys_other_biases_of_falcon_are_found() -> None:
     trace = hub_models.traced(model)
     module, fed = stock(model, trace)
     parting = first_difference(trace, capture(module, **fed))
-    assert parting is not None
     assert (parting.stage, parting.place) == ("biased", "decoder.0.self")
 
 
+@cases("kind", ["bfloat16", "float16"])
 def test_a_run_in_half_precision_differs_by_no_more_than_that_explains(
-    subtests: pytest.Subtests,
+    kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in ["bfloat16", "float16"]:
-        with subtests.test(kind=kind), pytest.MonkeyPatch.context() as monkeypatch:
-            whole = hub_models.loaded("llama")
-            monkeypatch.setenv("ATTENTION_DTYPE", kind)
-            half = hub_models.load_model(str(hub_models.saved("llama")), device="cpu")
-            exact, rounded = (hub_models.traced(one, record="full") for one in (whole, half))
-            assert first_difference(exact, rounded) is None
-            silent = first_difference(
-                exact, replace(rounded, device="the CPU")
-            )  # it says nothing of that
-            assert silent is not None
-            assert silent.cause is not None
-            assert f"computes in {kind}" in silent.cause
+    whole = hub_models.loaded("llama")
+    monkeypatch.setenv("ATTENTION_DTYPE", kind)
+    half = hub_models.load_model(str(hub_models.saved("llama")), device="cpu")
+    exact, rounded = (hub_models.traced(one, record="full") for one in (whole, half))
+    assert first_difference(exact, rounded) is None
+    silent = first_difference(exact, replace(rounded, device="the CPU"))  # it says nothing of that
+    assert silent.cause is not None
+    assert f"computes in {kind}" in silent.cause
 
 
 def test_the_table_of_layers_lists_every_stage_once_in_order() -> None:

@@ -16,6 +16,7 @@ from model.analysis.attribution.score_parts import projected
 from model.analysis.heads.contributions import merged
 from model.analysis.padded_batch import padded_batch
 from model.analysis.stream.feed_forward import training_pass
+from tests.cases import cases
 from tests.model.tiny import loaded
 
 pytestmark = pytest.mark.cuda
@@ -73,14 +74,11 @@ QUESTIONS: dict[str, Callable[[Runs], np.ndarray]] = {
 }
 
 
-def test_the_answer_is_that_of_the_processor(
-    devices: tuple[Runs, Runs], subtests: pytest.Subtests
-) -> None:
-    for question in QUESTIONS:
-        with subtests.test(question=question):
-            expected, found = (QUESTIONS[question](runs) for runs in devices)
-            size = max(1.0, float(np.abs(expected).max()))
-            np.testing.assert_allclose(found / size, expected / size, **NEAR)
+@cases("question", QUESTIONS)
+def test_the_answer_is_that_of_the_processor(question, devices: tuple[Runs, Runs]) -> None:
+    expected, found = (QUESTIONS[question](runs) for runs in devices)
+    size = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(found / size, expected / size, **NEAR)
 
 
 def test_dropout_in_training_mode_leaves_the_devices_generator_as_it_was() -> None:

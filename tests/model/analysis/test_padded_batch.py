@@ -5,6 +5,7 @@ import pytest
 
 from model import Model
 from model.analysis.padded_batch import padded_batch
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import SHAPES, loaded, of_shape, sentence
 
@@ -33,44 +34,40 @@ def assert_each_is_as_alone(model: Model, first: str, second: str) -> None:
             assert np.array_equal(mask, np.broadcast_to(combined, square))
 
 
-def test_each_sentence_of_the_batch_gives_what_it_gives_alone(subtests: pytest.Subtests) -> None:
-    for name in [*of_shape("decoder", "encoder"), "notes-einsum"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            text = sentence(model)
-            assert_each_is_as_alone(model, text, " ".join(text.split()[:3]))
+@cases("name", [*of_shape("decoder", "encoder"), "notes-einsum"])
+def test_each_sentence_of_the_batch_gives_what_it_gives_alone(name) -> None:
+    model = loaded(name)
+    text = sentence(model)
+    assert_each_is_as_alone(model, text, " ".join(text.split()[:3]))
 
 
-def test_so_it_does_in_the_families_of_the_hub(subtests: pytest.Subtests) -> None:
-    for family in FAMILIES:
-        with subtests.test(family=family):
-            assert_each_is_as_alone(hub_models.loaded(family), hub_models.TEXT, "the cat saw")
+@cases("family", FAMILIES)
+def test_so_it_does_in_the_families_of_the_hub(family) -> None:
+    assert_each_is_as_alone(hub_models.loaded(family), hub_models.TEXT, "the cat saw")
 
 
-def test_without_its_mask_padding_takes_weight_in_an_encoder(subtests: pytest.Subtests) -> None:
-    for name in ["bert", "minilm"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            text = sentence(model)
-            long, short = padded_batch(model, text, " ".join(text.split()[:3]))
-            place = next(iter(short.open))
-            assert short.taken(place, 0).min() > 0
-            assert not long.taken(place, 0).any()
-            assert short.apart_open > 100 * max(short.apart, 1e-7)
-            assert long.apart_open <= EXACT
+@cases("name", ["bert", "minilm"])
+def test_without_its_mask_padding_takes_weight_in_an_encoder(name) -> None:
+    model = loaded(name)
+    text = sentence(model)
+    long, short = padded_batch(model, text, " ".join(text.split()[:3]))
+    place = next(iter(short.open))
+    assert short.taken(place, 0).min() > 0
+    assert not long.taken(place, 0).any()
+    assert short.apart_open > 100 * max(short.apart, 1e-7)
+    assert long.apart_open <= EXACT
 
 
-def test_a_look_ahead_mask_hides_padding_at_the_end_by_itself(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "llama", "stories"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            text = sentence(model)
-            _, short = padded_batch(model, text, " ".join(text.split()[:3]))
-            place = next(iter(short.open))
-            assert not short.taken(place, 0).any()
-            assert short.apart_open <= EXACT
-            rows_of_padding = short.open[place].weights(0)[short.count :, short.count :]
-            assert rows_of_padding.any()
+@cases("name", ["gpt", "llama", "stories"])
+def test_a_look_ahead_mask_hides_padding_at_the_end_by_itself(name) -> None:
+    model = loaded(name)
+    text = sentence(model)
+    _, short = padded_batch(model, text, " ".join(text.split()[:3]))
+    place = next(iter(short.open))
+    assert not short.taken(place, 0).any()
+    assert short.apart_open <= EXACT
+    rows_of_padding = short.open[place].weights(0)[short.count :, short.count :]
+    assert rows_of_padding.any()
 
 
 def test_an_encoder_decoder_is_refused_in_a_sentence() -> None:

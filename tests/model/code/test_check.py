@@ -8,6 +8,7 @@ import pytest
 from model import Intervention, Model, load_model
 from model.code import checked_difference, largest_difference, lines, listing
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.code.code_models import CLOSE, HUB, OWN, REFUSED, opened, variant
 from tests.model.hub_models import PARTLY, loaded, traced
 
@@ -16,36 +17,34 @@ def difference(model: Model, trace: Trace) -> float:
     return largest_difference(model, trace, model.module.named_weights())
 
 
-def test_the_check_passes_where_the_listing_is_right(subtests: pytest.Subtests) -> None:
-    for name in [*OWN, *HUB]:
-        with subtests.test(name=name):
-            off = difference(*opened(name))
-            print(f"{name}: {off:.1e}")
-            assert off <= CLOSE
+@cases("name", [*OWN, *HUB])
+def test_the_check_passes_where_the_listing_is_right(name) -> None:
+    off = difference(*opened(name))
+    print(f"{name}: {off:.1e}")
+    assert off <= CLOSE
 
 
 @pytest.mark.slow
-def test_a_model_with_what_a_listing_does_not_write_is_refused(subtests: pytest.Subtests) -> None:
-    for name in [*REFUSED, *PARTLY]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            with pytest.raises(ValueError, match=r"its|the"):
-                checked_difference(model, traced(model), model.module.named_weights())
+@cases("name", [*REFUSED, *PARTLY])
+def test_a_model_with_what_a_listing_does_not_write_is_refused(name) -> None:
+    model = loaded(name)
+    with pytest.raises(ValueError, match=r"its|the"):
+        checked_difference(model, traced(model), model.module.named_weights())
 
 
-def test_the_check_notices_weights_under_a_wrong_name(subtests: pytest.Subtests) -> None:
-    for pair, name in product(
-        [("query", "key"), ("key", "value"), ("query", "value")], ["gpt_neox", "bert"]
-    ):
-        with subtests.test(pair=pair, name=name):
-            model, trace = opened(name)
-            named = model.module.named_weights()
-            stack = trace.attention[0].stack
-            one, other = (f"{stack}.blocks.1.self_attention.{part}.weight" for part in pair)
-            wrong = {**named, one: named[other], other: named[one]}
-            assert largest_difference(model, trace, wrong) > 0.1
-            with pytest.raises(ValueError, match="do not give its numbers"):
-                checked_difference(model, trace, wrong)
+@cases(
+    "pair, name",
+    product([("query", "key"), ("key", "value"), ("query", "value")], ["gpt_neox", "bert"]),
+)
+def test_the_check_notices_weights_under_a_wrong_name(pair, name) -> None:
+    model, trace = opened(name)
+    named = model.module.named_weights()
+    stack = trace.attention[0].stack
+    one, other = (f"{stack}.blocks.1.self_attention.{part}.weight" for part in pair)
+    wrong = {**named, one: named[other], other: named[one]}
+    assert largest_difference(model, trace, wrong) > 0.1
+    with pytest.raises(ValueError, match="do not give its numbers"):
+        checked_difference(model, trace, wrong)
 
 
 def test_the_check_notices_values_that_are_all_too_large_or_all_too_small(
@@ -59,16 +58,15 @@ def test_the_check_notices_values_that_are_all_too_large_or_all_too_small(
             assert largest_difference(model, trace, {**named, bias: named[bias] + by}) > 0.01
 
 
-def test_the_check_notices_a_wrong_norm_of_queries_or_keys(subtests: pytest.Subtests) -> None:
-    for name in ["query_norm", "key_norm"]:
-        with subtests.test(name=name):
-            model, trace = opened("qwen3")
-            named = model.module.named_weights()
-            gamma = f"decoder.blocks.2.self_attention.{name}.gamma"
-            assert largest_difference(model, trace, {**named, gamma: named[gamma] * 1.01}) > 1e-3
-            rest = {key: weight for key, weight in named.items() if key != gamma}
-            with pytest.raises(ValueError, match="norms"):
-                largest_difference(model, trace, rest)
+@cases("name", ["query_norm", "key_norm"])
+def test_the_check_notices_a_wrong_norm_of_queries_or_keys(name) -> None:
+    model, trace = opened("qwen3")
+    named = model.module.named_weights()
+    gamma = f"decoder.blocks.2.self_attention.{name}.gamma"
+    assert largest_difference(model, trace, {**named, gamma: named[gamma] * 1.01}) > 1e-3
+    rest = {key: weight for key, weight in named.items() if key != gamma}
+    with pytest.raises(ValueError, match="norms"):
+        largest_difference(model, trace, rest)
 
 
 def test_layers_that_turn_and_layers_that_do_not_are_refused(tmp_path: Path) -> None:
@@ -80,32 +78,30 @@ def test_layers_that_turn_and_layers_that_do_not_are_refused(tmp_path: Path) -> 
         checked_difference(model, trace, weights)
 
 
-def test_other_steps_of_attention_are_refused(subtests: pytest.Subtests) -> None:
-    for changed, said in [
-        ({"scale": 1.0}, "√d_k"),
-        ({"blocked": frozenset({(3, 1)})}, "masks its scores"),
-    ]:
-        with subtests.test(said=said):
-            model = load_model("house-gpt", device="cpu")
-            trace = model.trace("The cat sat on the mat", intervention=Intervention(**changed))
-            with pytest.raises(ValueError, match=said):
-                difference(model, trace)
+@cases(
+    "changed, said",
+    [({"scale": 1.0}, "√d_k"), ({"blocked": frozenset({(3, 1)})}, "masks its scores")],
+)
+def test_other_steps_of_attention_are_refused(changed, said) -> None:
+    model = load_model("house-gpt", device="cpu")
+    trace = model.trace("The cat sat on the mat", intervention=Intervention(**changed))
+    with pytest.raises(ValueError, match=said):
+        difference(model, trace)
 
 
-def test_stages_that_are_not_the_listings_are_refused(subtests: pytest.Subtests) -> None:
-    for changed, said in [
-        ({"cap": False}, "caps its scores"),
-        ({"bias": False}, "adds biases"),
-        ({"sinks": False}, "has sinks"),
-        ({"window": 3}, "masks its scores"),
-        ({"mask": "none"}, "masks its scores"),
-    ]:
-        with subtests.test(changed=changed):
-            model, _ = opened("all-stages")
-            assert difference(model, model.trace("The")) <= CLOSE
-            trace = model.trace(OWN["all-stages"], intervention=Intervention(**changed))
-            with pytest.raises(ValueError, match=f"{said}.* cannot write as code"):
-                difference(model, trace)
+@cases("changed, said", [
+    ({"cap": False}, "caps its scores"),
+    ({"bias": False}, "adds biases"),
+    ({"sinks": False}, "has sinks"),
+    ({"window": 3}, "masks its scores"),
+    ({"mask": "none"}, "masks its scores"),
+])  # fmt: skip
+def test_stages_that_are_not_the_listings_are_refused(changed, said) -> None:
+    model, _ = opened("all-stages")
+    assert difference(model, model.trace("The")) <= CLOSE
+    trace = model.trace(OWN["all-stages"], intervention=Intervention(**changed))
+    with pytest.raises(ValueError, match=f"{said}.* cannot write as code"):
+        difference(model, trace)
 
 
 def test_learned_biases_are_refused_in_a_sentence() -> None:

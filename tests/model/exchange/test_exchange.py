@@ -27,6 +27,7 @@ from model.exchange.layers import _NO_MASK, _NO_VECTORS
 from model.trace.partial import NotRecordedError, PartialAttention
 from model.trace.trace_file import trace_file
 from model.trace.unproven import NotShownError
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
@@ -71,36 +72,31 @@ def parted_at(trace: Trace, other: Trace) -> str | None:
     return None if parting is None else parting.stage
 
 
-def test_a_cache_of_transformer_lens_is_the_same_run(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "llama"]:
-        with subtests.test(name=name):
-            trace = run(loaded(name))
-            other = read(
-                transformer_lens_cache(trace), tokens=[token.text for token in trace.tokens]
-            )
-            assert [token.text for token in other.tokens] == [token.text for token in trace.tokens]
-            for ours, theirs in zip(trace.attention, other.attention, strict=True):
-                assert not isinstance(theirs, PartialAttention)
-                assert (theirs.name, theirs.kind, theirs.scale) == (
-                    ours.name,
-                    ours.kind,
-                    pytest.approx(ours.scale),
-                )
-                assert theirs.doubt == ""
-                np.testing.assert_array_equal(theirs.query, ours.query)
-                np.testing.assert_array_equal(theirs.output, ours.output)
-                np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
-            np.testing.assert_array_equal(other.streams["decoder"], trace.streams["decoder"])
-            assert other.check() < 1e-4
-            parting = first_difference(trace, other)
-            assert parting is not None
-            assert parting.stage is None  # of the end of the run the cache says nothing
-            assert {"norm", "logits"} <= {*parting.not_compared}
-            with pytest.raises(
-                NotShownError,
-                match="It was read from a cache of TransformerLens, which does not keep",
-            ):
-                _ = other.norms[0]
+@cases("name", ["gpt", "llama"])
+def test_a_cache_of_transformer_lens_is_the_same_run(name) -> None:
+    trace = run(loaded(name))
+    other = read(transformer_lens_cache(trace), tokens=[token.text for token in trace.tokens])
+    assert [token.text for token in other.tokens] == [token.text for token in trace.tokens]
+    for ours, theirs in zip(trace.attention, other.attention, strict=True):
+        assert not isinstance(theirs, PartialAttention)
+        assert (theirs.name, theirs.kind, theirs.scale) == (
+            ours.name,
+            ours.kind,
+            pytest.approx(ours.scale),
+        )
+        assert theirs.doubt == ""
+        np.testing.assert_array_equal(theirs.query, ours.query)
+        np.testing.assert_array_equal(theirs.output, ours.output)
+        np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
+    np.testing.assert_array_equal(other.streams["decoder"], trace.streams["decoder"])
+    assert other.check() < 1e-4
+    parting = first_difference(trace, other)
+    assert parting.stage is None  # of the end of the run the cache says nothing
+    assert {"norm", "logits"} <= {*parting.not_compared}
+    with pytest.raises(
+        NotShownError, match="It was read from a cache of TransformerLens, which does not keep"
+    ):
+        _ = other.norms[0]
 
 
 def test_a_cache_object_and_another_text_of_the_batch_are_read() -> None:
@@ -124,7 +120,6 @@ def test_the_scale_is_told_by_recorded_scores() -> None:
     trace = read(cache)
     assert [one.scale for one in trace.attention] == pytest.approx([3 / 8**0.5] * 2, rel=1e-4)
     found = first_difference(run(loaded("gpt")), trace)
-    assert found is not None
     assert found.stage == "scaled"
 
 
@@ -165,25 +160,21 @@ def test_what_a_weight_alone_does_not_tell_is_refused_by_name() -> None:
         trace_file(other)
 
 
-def test_what_is_written_is_read_again(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for ending, format in product(ENDINGS, NAMED):
-        with subtests.test(ending=ending, format=format):
-            tmp_path = tmp_path_factory.mktemp("case")
-            for name in LOOKING_BACK if format == "vllm" else ONE_STACK:
-                trace = run(loaded(name))
-                write(trace, file := tmp_path / f"{name}{ending}", format)
-                again = read(file)
-                assert again.model == format
-                for ours, theirs in zip(trace.attention, again.attention, strict=True):
-                    assert theirs.name.endswith(ours.name.partition(".")[2])
-                    np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
-                    if format == "huggingface":
-                        continue
-                    for vectors, others in zip(ours.vectors, theirs.vectors, strict=True):
-                        np.testing.assert_array_equal(others, vectors)
-                assert parted_at(trace, again) is None
+@cases("ending, format", product(ENDINGS, NAMED))
+def test_what_is_written_is_read_again(ending, format, tmp_path: Path) -> None:
+    for name in LOOKING_BACK if format == "vllm" else ONE_STACK:
+        trace = run(loaded(name))
+        write(trace, file := tmp_path / f"{name}{ending}", format)
+        again = read(file)
+        assert again.model == format
+        for ours, theirs in zip(trace.attention, again.attention, strict=True):
+            assert theirs.name.endswith(ours.name.partition(".")[2])
+            np.testing.assert_allclose(theirs.weights(), ours.weights(), atol=1e-6)
+            if format == "huggingface":
+                continue
+            for vectors, others in zip(ours.vectors, theirs.vectors, strict=True):
+                np.testing.assert_array_equal(others, vectors)
+        assert parted_at(trace, again) is None
 
 
 def test_both_stacks_are_kept_by_the_librarys_names_and_refused_by_the_others(
@@ -341,20 +332,16 @@ HOSTILE = {
     "objects.npz": object_array(),
     "bomb.npz": archive(bytes(2_000_000)),
     "long.safetensors": (2**40).to_bytes(8, "little") + b"{}",
-    "outside.safetensors": tensors(
-        {"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, b"123"
-    ),
-    "negative.safetensors": tensors(
-        {"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, b"1234"
-    ),
-    "kind.safetensors": tensors(
-        {"a": {"dtype": "F4", "shape": [1], "data_offsets": [0, 4]}}, b"1234"
-    ),
+    "outside.safetensors": tensors({"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}},
+        b"123"),
+    "negative.safetensors": tensors({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}},
+        b"1234"),
+    "kind.safetensors": tensors({"a": {"dtype": "F4", "shape": [1], "data_offsets": [0, 4]}},
+        b"1234"),
     "list.safetensors": tensors([1, 2]),
     "odd.safetensors": tensors({"a": 3}),
-    "name.safetensors": tensors(
-        {"." * 5000: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, b"1"
-    ),
+    "name.safetensors": tensors({"." * 5000: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}},
+        b"1"),
     "other.txt": b"hello",
     "head.json": head_of("[0]", "[1]"),
     "L0H1.json": head_of("[7]", "[1]"),
@@ -369,36 +356,30 @@ HOSTILE = {
     "directory.npz": archive(npy("(1,)", b"1234"), times=40_000),
     "remark.npz": archive(npy("(1,)", b"1234")) + b"PK",
     "damaged.npz": archive(npy("(1,)", b"1234")).replace(b"PK\1\2", b"PK\1\3"),
-    "bytes.safetensors": tensors(
-        {"a": {"dtype": "U8", "shape": [300_000], "data_offsets": [0, 300_000]}}, bytes(300_000)
-    ),
-    "gap.safetensors": tensors(
-        {"a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, bytes(2)
-    ),
-    "control.safetensors": tensors(
-        {"a\x1b[2J": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}, b"1"
-    ),
-    "L0H6.json": json.dumps(
-        {"sequences": [{"tokens": ["a"] * 2000, "attention_indices": [], "attention_values": []}]}
-    ).encode(),
-}
+    "bytes.safetensors": tensors({"a": {"dtype": "U8", "shape": [300_000], "data_offsets": [0,
+        300_000]}}, bytes(300_000)),
+    "gap.safetensors": tensors({"a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}},
+        bytes(2)),
+    "control.safetensors": tensors({"a\x1b[2J": {"dtype": "U8", "shape": [1], "data_offsets": [0,
+        1]}}, b"1"),
+    "L0H6.json": json.dumps({"sequences": [{"tokens": ["a"] * 2000, "attention_indices": [],
+        "attention_values": []}]}).encode(),
+}  # fmt: skip
 
 
+@cases("name", HOSTILE)
 def test_a_hostile_file_is_refused_in_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    name, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in HOSTILE:
-        with subtests.test(name=name), pytest.MonkeyPatch.context() as monkeypatch:
-            tmp_path = tmp_path_factory.mktemp("case")
-            monkeypatch.setenv("ATTENTION_TRACE_MB", "1")
-            file = tmp_path / name
-            file.write_bytes(HOSTILE[name])
-            with pytest.raises(ValueError) as refusal:  # noqa: PT011
-                read(file)
-            sentence = str(refusal.value)
-            assert sentence[0].isupper() or sentence.startswith(name)
-            assert sentence.endswith(".")
-            assert len(sentence) < 500
+    monkeypatch.setenv("ATTENTION_TRACE_MB", "1")
+    file = tmp_path / name
+    file.write_bytes(HOSTILE[name])
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011
+        read(file)
+    sentence = str(refusal.value)
+    assert sentence[0].isupper() or sentence.startswith(name)
+    assert sentence.endswith(".")
+    assert len(sentence) < 500
 
 
 def test_a_file_that_names_the_same_bytes_many_times_takes_no_memory(tmp_path: Path) -> None:

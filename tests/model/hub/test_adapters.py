@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 from transformers import T5Config
@@ -15,6 +14,7 @@ from model.hub.inline_attention import adapt, lead_inline, reference_mended
 from model.hub.twin import set_attention
 from model.nn.intervention import Intervention
 from model.nn.recorder import Recorder, recording
+from tests.cases import cases
 from tests.model.hub_families import FAMILIES, VOCABULARY
 from tests.model.hub_models import build, loaded
 
@@ -81,19 +81,18 @@ def result(made: Any) -> Tensor:
     return made.logits if "logits" in made else made.last_hidden_state
 
 
-def test_weights_and_logits_are_those_of_eager_attention(subtests: pytest.Subtests) -> None:
-    for case in CASES:
-        with subtests.test(case=case):
-            body = built(case)
-            with torch.inference_mode():
-                with reference_mended(body):
-                    theirs = body(IDS, output_attentions=True)
-                through_attend(body)
-                with recording(Recorder(level="attention", explicit=True)) as recorder:
-                    ours = body(IDS, use_cache=False) if hasattr(body, "lm_head") else body(IDS)
-            for call, weights in zip(recorder.attention, theirs.attentions, strict=True):
-                np.testing.assert_allclose(call.steps["weights"][0], weights[0], atol=1e-5)
-            np.testing.assert_allclose(result(ours), result(theirs), atol=1e-4)
+@cases("case", CASES)
+def test_weights_and_logits_are_those_of_eager_attention(case) -> None:
+    body = built(case)
+    with torch.inference_mode():
+        with reference_mended(body):
+            theirs = body(IDS, output_attentions=True)
+        through_attend(body)
+        with recording(Recorder(level="attention", explicit=True)) as recorder:
+            ours = body(IDS, use_cache=False) if hasattr(body, "lm_head") else body(IDS)
+    for call, weights in zip(recorder.attention, theirs.attentions, strict=True):
+        np.testing.assert_allclose(call.steps["weights"][0], weights[0], atol=1e-5)
+    np.testing.assert_allclose(result(ours), result(theirs), atol=1e-4)
 
 
 def test_falcon_adds_its_slopes_once_as_the_librarys_fused_attention_does() -> None:
@@ -107,36 +106,32 @@ def test_falcon_adds_its_slopes_once_as_the_librarys_fused_attention_does() -> N
     assert not np.allclose(twice, fused, atol=1e-2)
 
 
-def test_without_biases_the_scores_are_those_of_content_alone(subtests: pytest.Subtests) -> None:
-    for case in ["bloom", "mpt", "falcon alibi", "deberta-v3"]:
-        with subtests.test(case=case):
-            body = built(case)
-            through_attend(body)
-            with (
-                torch.inference_mode(),
-                recording(
-                    Recorder(Intervention(bias=False), level="attention", explicit=True)
-                ) as recorder,
-            ):
-                body(IDS)
-            call = recorder.attention[0]
-            scores = call.query @ call.key.transpose(-1, -2) * call.scale
-            if call.mask is not None:
-                scores = scores.masked_fill(~call.mask.expand(-1, 6, -1, -1), -torch.inf)
-            assert call.bias is None
-            np.testing.assert_allclose(call.steps["weights"], scores.softmax(-1), atol=1e-5)
+@cases("case", ["bloom", "mpt", "falcon alibi", "deberta-v3"])
+def test_without_biases_the_scores_are_those_of_content_alone(case) -> None:
+    body = built(case)
+    through_attend(body)
+    with (
+        torch.inference_mode(),
+        recording(Recorder(Intervention(bias=False), level="attention", explicit=True)) as recorder,
+    ):
+        body(IDS)
+    call = recorder.attention[0]
+    scores = call.query @ call.key.transpose(-1, -2) * call.scale
+    if call.mask is not None:
+        scores = scores.masked_fill(~call.mask.expand(-1, 6, -1, -1), -torch.inf)
+    assert call.bias is None
+    np.testing.assert_allclose(call.steps["weights"], scores.softmax(-1), atol=1e-5)
 
 
-def test_a_cache_gives_the_same_next_logits(subtests: pytest.Subtests) -> None:
-    for case in ["bloom", "mpt", "falcon", "falcon alibi", "gpt-neo", "gpt-j", "codegen"]:
-        with subtests.test(case=case):
-            body = built(case)
-            through_attend(body)
-            with torch.inference_mode():
-                whole = body(IDS).logits[0, -1]
-                first = body(IDS[:, :-1], use_cache=True)
-                then = body(IDS[:, -1:], past_key_values=first.past_key_values).logits[0, -1]
-            np.testing.assert_allclose(then, whole, atol=1e-4)
+@cases("case", ["bloom", "mpt", "falcon", "falcon alibi", "gpt-neo", "gpt-j", "codegen"])
+def test_a_cache_gives_the_same_next_logits(case) -> None:
+    body = built(case)
+    through_attend(body)
+    with torch.inference_mode():
+        whole = body(IDS).logits[0, -1]
+        first = body(IDS[:, :-1], use_cache=True)
+        then = body(IDS[:, -1:], past_key_values=first.past_key_values).logits[0, -1]
+    np.testing.assert_allclose(then, whole, atol=1e-4)
 
 
 def test_a_t5_reads_and_writes_as_many_tokens_as_it_is_trained_on() -> None:

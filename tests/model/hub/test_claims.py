@@ -12,6 +12,7 @@ import transformers
 
 from model import load_model
 from model.hub.claims import check_claims
+from tests.cases import cases
 from tests.model.hub_models import ADDING, FAMILIES, REFUSED, TARGET, build, save, saved
 
 POSITIONS = ("max_position_embeddings", "n_positions")
@@ -27,41 +28,34 @@ def peak() -> Iterator[Callable[[], int]]:
     tracemalloc.stop()
 
 
+@cases("family, layers", [(family, 1) for family in FAMILIES] + [("qwen2", 2), ("qwen3", 2)])
 def test_a_small_model_with_the_librarys_own_defaults_is_shown(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    family, layers, tmp_path: Path
 ) -> None:
     """Only its sizes are chosen: how far it reads, its windows and the rest are the library's own."""
-    for family, layers in [(family, 1) for family in FAMILIES] + [("qwen2", 2), ("qwen3", 2)]:
-        with subtests.test(family=family, layers=layers):
-            tmp_path = tmp_path_factory.mktemp("case")
-            kind, settings, choices = FAMILIES[family]
-            own = (*POSITIONS, "layer_types")
-            chosen = {name: value for name, value in choices.items() if name not in own}
-            chosen |= {name: layers for name in LAYERS if name in chosen}
-            folder = save(
-                tmp_path / f"{family} {layers}",
-                build(kind, settings, chosen),
-                adds=family in ADDING,
-            )
-            default = getattr(transformers, settings)()
-            written = json.loads((folder / "config.json").read_text())
-            if family in ("qwen2", "qwen3"):
-                assert written["max_window_layers"] == default.max_window_layers == 28
-            assert any(written.get(name) == getattr(default, name, None) for name in POSITIONS)
-            check_claims(folder)
-            if family in ("qwen2", "gemma3", "gpt_neo", "modernbert", "marian", "t5"):
-                model = load_model(str(folder), device="cpu")
-                # Untrained, it would write its own target until nothing more fits.
-                target = TARGET if model.config.shape == "encoder-decoder" else None
-                assert model.trace("the cat saw", target).check() < 1e-4
+    kind, settings, choices = FAMILIES[family]
+    own = (*POSITIONS, "layer_types")
+    chosen = {name: value for name, value in choices.items() if name not in own}
+    chosen |= {name: layers for name in LAYERS if name in chosen}
+    folder = save(
+        tmp_path / f"{family} {layers}", build(kind, settings, chosen), adds=family in ADDING
+    )
+    default = getattr(transformers, settings)()
+    written = json.loads((folder / "config.json").read_text())
+    if family in ("qwen2", "qwen3"):
+        assert written["max_window_layers"] == default.max_window_layers == 28
+    assert any(written.get(name) == getattr(default, name, None) for name in POSITIONS)
+    check_claims(folder)
+    if family in ("qwen2", "gemma3", "gpt_neo", "modernbert", "marian", "t5"):
+        model = load_model(str(folder), device="cpu")
+        # Untrained, it would write its own target until nothing more fits.
+        target = TARGET if model.config.shape == "encoder-decoder" else None
+        assert model.trace("the cat saw", target).check() < 1e-4
 
 
-def test_what_is_refused_for_its_architecture_claims_nothing_false(
-    subtests: pytest.Subtests,
-) -> None:
-    for family in REFUSED:
-        with subtests.test(family=family):
-            check_claims(saved(family))
+@cases("family", REFUSED)
+def test_what_is_refused_for_its_architecture_claims_nothing_false(family) -> None:
+    check_claims(saved(family))
 
 
 def claiming(folder: Path, family: str, **claims: object) -> Path:
@@ -71,20 +65,19 @@ def claiming(folder: Path, family: str, **claims: object) -> Path:
     return copy
 
 
-def test_a_claim_that_takes_no_memory_is_none(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for family, claims in [
+@cases(
+    "family, claims",
+    [
         ("qwen2", {"max_window_layers": HUGE}),
         ("qwen3", {"max_window_layers": -1}),
         ("llama", {"max_position_embeddings": HUGE}),  # rotary: no table
         ("gpt_neox", {"max_position_embeddings": 10**30}),
         ("mistral", {"some_future_hidden_size": HUGE, "text_dim": HUGE, "spare_layers": HUGE}),
-    ]:
-        with subtests.test(family=family):
-            tmp_path = tmp_path_factory.mktemp("case")
-            model = load_model(str(claiming(tmp_path, family, **claims)), device="cpu")
-            assert model.trace("the cat saw").check() < 1e-4
+    ],
+)
+def test_a_claim_that_takes_no_memory_is_none(family, claims, tmp_path: Path) -> None:
+    model = load_model(str(claiming(tmp_path, family, **claims)), device="cpu")
+    assert model.trace("the cat saw").check() < 1e-4
 
 
 @pytest.mark.parametrize(

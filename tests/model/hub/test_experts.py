@@ -1,33 +1,28 @@
 """Which experts read each token: the router's own numbers, as the library hands them out."""
 
 import numpy as np
-import pytest
 
 from model.analysis.stream.stream import written
 from model.trace.arrays import softmax
+from tests.cases import cases
 from tests.model.hub_models import eager_stock, loaded, traced
 
 
-def test_logits_of_the_router_are_the_librarys_and_chosen_experts_have_the_largest(
-    subtests: pytest.Subtests,
-) -> None:
-    for family in ["mixtral", "qwen3_moe", "gpt_oss"]:
-        with subtests.test(family=family):
-            model = loaded(family)
-            trace = traced(model, record="full")
-            theirs = eager_stock(model, trace, output_router_logits=True).router_logits
-            assert len(trace.experts) == len(theirs) == model.config.decoder_layers
-            for record, logits in zip(trace.experts, theirs, strict=True):
-                assert record.logits.shape == (len(trace.tokens), model.config.experts)
-                np.testing.assert_allclose(
-                    record.logits, logits.reshape(record.logits.shape), atol=1e-5
-                )
-                largest = np.sort(np.argsort(-record.logits, -1)[:, :2], -1)
-                np.testing.assert_array_equal(np.sort(record.chosen, -1), largest)
-                weights = np.take_along_axis(softmax(record.logits), record.chosen, -1)
-                if family != "qwen3_moe":  # its config leaves them as they are
-                    weights /= weights.sum(-1, keepdims=True)
-                np.testing.assert_allclose(record.weights, weights, atol=1e-6)
+@cases("family", ["mixtral", "qwen3_moe", "gpt_oss"])
+def test_logits_of_the_router_are_the_librarys_and_chosen_experts_have_the_largest(family) -> None:
+    model = loaded(family)
+    trace = traced(model, record="full")
+    theirs = eager_stock(model, trace, output_router_logits=True).router_logits
+    assert len(trace.experts) == len(theirs) == model.config.decoder_layers
+    for record, logits in zip(trace.experts, theirs, strict=True):
+        assert record.logits.shape == (len(trace.tokens), model.config.experts)
+        np.testing.assert_allclose(record.logits, logits.reshape(record.logits.shape), atol=1e-5)
+        largest = np.sort(np.argsort(-record.logits, -1)[:, :2], -1)
+        np.testing.assert_array_equal(np.sort(record.chosen, -1), largest)
+        weights = np.take_along_axis(softmax(record.logits), record.chosen, -1)
+        if family != "qwen3_moe":  # its config leaves them as they are
+            weights /= weights.sum(-1, keepdims=True)
+        np.testing.assert_allclose(record.weights, weights, atol=1e-6)
 
 
 def test_layers_with_experts_stand_beside_layers_with_neurons() -> None:

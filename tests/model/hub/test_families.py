@@ -5,6 +5,7 @@ import pytest
 
 from model.analysis.stream.stream import contribution_check, contributions
 from model.trace.unproven import UnprovenError
+from tests.cases import cases
 from tests.model.hub_models import FAMILIES, ODD, PARTLY, REFUSED, loaded, traced
 from tools.families_table import PAGE, measured
 
@@ -29,23 +30,22 @@ def test_a_family_opens_as_the_table_says_with_the_numbers_of_eager_attention(fa
     assert max(found.weights, found.result) < 1e-5
 
 
-def test_what_is_proven_holds_and_what_is_not_says_why(subtests: pytest.Subtests) -> None:
-    for family in [*PARTLY, *ODD]:
-        with subtests.test(family=family):
-            model = loaded(family)
-            trace = traced(model, record="full")
-            assert set(model.unproven) == (PARTLY | ODD)[family][3]
-            assert trace.check() < 1e-4
-            has_stream = "stream" not in model.unproven
-            if not has_stream:
-                with pytest.raises(UnprovenError, match="residual stream"):
-                    list(trace.residual)
-            for stack in trace.stacks if has_stream else ():
-                given = contributions(model, trace, stack)
-                assert contribution_check(model, trace, given) < 1e-4
-                total = trace.residual[stack][0] + sum(part.added for part in given)
-                if not model.config.norms_sum:
-                    np.testing.assert_allclose(total, trace.residual[stack][-1], atol=1e-4)
-            if has_stream and "embedding" in model.unproven:
-                with pytest.raises(UnprovenError, match="a map stands between the embeddings"):
-                    list(trace.summands)
+@cases("family", [*PARTLY, *ODD])
+def test_what_is_proven_holds_and_what_is_not_says_why(family) -> None:
+    model = loaded(family)
+    trace = traced(model, record="full")
+    assert set(model.unproven) == (PARTLY | ODD)[family][3]
+    assert trace.check() < 1e-4
+    has_stream = "stream" not in model.unproven
+    if not has_stream:
+        with pytest.raises(UnprovenError, match="residual stream"):
+            list(trace.residual)
+    for stack in trace.stacks if has_stream else ():
+        given = contributions(model, trace, stack)
+        assert contribution_check(model, trace, given) < 1e-4
+        total = trace.residual[stack][0] + sum(part.added for part in given)
+        if not model.config.norms_sum:
+            np.testing.assert_allclose(total, trace.residual[stack][-1], atol=1e-4)
+    if has_stream and "embedding" in model.unproven:
+        with pytest.raises(UnprovenError, match="a map stands between the embeddings"):
+            list(trace.summands)

@@ -29,6 +29,7 @@ from transformers.tokenization_utils_tokenizers import generate_merges
 
 from model import load_model
 from model.run.tokenizers import gpt2
+from tests.cases import cases
 from tests.model.hub_families import FAMILIES, GROUPED
 from tests.model.hub_models import build, loaded, saved, train_pieces
 
@@ -133,18 +134,14 @@ DAMAGE = {
 }
 
 
-def test_a_folder_that_cannot_be_shown_is_refused_with_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for kind in DAMAGE:
-        with subtests.test(kind=kind):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder, (damage, reason) = copied(tmp_path), DAMAGE[kind]
-            damage(folder)
-            with pytest.raises(ValueError, match=reason) as refused:
-                load_model(str(folder), device="cpu")
-            assert str(refused.value).endswith(".")
-            assert "\n" not in str(refused.value)
+@cases("kind", DAMAGE)
+def test_a_folder_that_cannot_be_shown_is_refused_with_a_sentence(kind, tmp_path: Path) -> None:
+    folder, (damage, reason) = copied(tmp_path), DAMAGE[kind]
+    damage(folder)
+    with pytest.raises(ValueError, match=reason) as refused:
+        load_model(str(folder), device="cpu")
+    assert str(refused.value).endswith(".")
+    assert "\n" not in str(refused.value)
 
 
 def test_code_that_comes_with_a_model_is_never_run(folder: Path, tmp_path: Path) -> None:

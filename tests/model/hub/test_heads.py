@@ -11,6 +11,7 @@ import transformers
 
 from model import Trace, load_model
 from model.trace.unproven import UnprovenError
+from tests.cases import cases
 from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import TEXT, build, save
@@ -43,26 +44,21 @@ def eager(kind: str, trace: Trace) -> Any:
     return made.decoder_attentions if "decoder_attentions" in made else made.attentions
 
 
-def test_a_model_without_logits_of_tokens_shows_its_layers_and_no_next_token(
-    subtests: pytest.Subtests,
-) -> None:
-    for kind in HEADS:
-        with subtests.test(kind=kind):
-            model = load_model(str(saved(kind)), device="cpu")
-            trace = model.trace(TEXT)
-            weights = eager(kind, trace)
-            shown = [
-                one
-                for one in trace.attention
-                if one.stack == trace.stacks[-1] and one.kind != "cross"
-            ]
-            for attention, expected in zip(shown, weights, strict=True):
-                ours = np.stack([attention.weights(head) for head in range(attention.heads)])
-                np.testing.assert_allclose(ours, expected[0], atol=1e-5)
-            if model.config.shape == "encoder":
-                assert trace.logits is None
-            else:
-                with pytest.raises(UnprovenError, match="no matrix that makes logits"):
-                    _ = trace.logits
-                with pytest.raises(ValueError, match="writes no token"):
-                    model.generate(TEXT)
+@cases("kind", HEADS)
+def test_a_model_without_logits_of_tokens_shows_its_layers_and_no_next_token(kind) -> None:
+    model = load_model(str(saved(kind)), device="cpu")
+    trace = model.trace(TEXT)
+    weights = eager(kind, trace)
+    shown = [
+        one for one in trace.attention if one.stack == trace.stacks[-1] and one.kind != "cross"
+    ]
+    for attention, expected in zip(shown, weights, strict=True):
+        ours = np.stack([attention.weights(head) for head in range(attention.heads)])
+        np.testing.assert_allclose(ours, expected[0], atol=1e-5)
+    if model.config.shape == "encoder":
+        assert trace.logits is None
+    else:
+        with pytest.raises(UnprovenError, match="no matrix that makes logits"):
+            _ = trace.logits
+        with pytest.raises(ValueError, match="writes no token"):
+            model.generate(TEXT)

@@ -12,6 +12,7 @@ import transformers
 from model import Intervention, Model, Trace, load_model
 from model.analysis.heads.statistics import entropy
 from model.arithmetic.sizes import parameter_parts
+from tests.cases import cases
 from tests.model.hub_families import GROUPED
 from tests.model.hub_models import (
     FAMILIES,
@@ -72,38 +73,37 @@ INTERVENTIONS = {
 }
 
 
+@cases("intervention", INTERVENTIONS)
 def test_every_intervention_does_what_it_says_and_is_gone_afterwards(
-    model: Model, subtests: pytest.Subtests
+    intervention, model: Model
 ) -> None:
-    for intervention in INTERVENTIONS:
-        with subtests.test(intervention=intervention):
-            before, changed = run(model), run(model, INTERVENTIONS[intervention])
-            after = run(model)
-            for one, other in zip(before.attention, after.attention, strict=True):
-                np.testing.assert_array_equal(one.output, other.output)
-            first, second = before.attention[0], changed.attention[0]
-            causal = [one for one in changed.attention if one.kind == "causal"]
-            match intervention:
-                case "scale":
-                    assert second.scale == 0.5
-                    np.testing.assert_array_equal(second.query, first.query)
-                case "mask" if causal:
-                    assert causal[0].mask is None
-                    assert (causal[0].weights(0) > 0).all()
-                case "mask":  # an encoder has no look-ahead mask to lift
-                    assert model.config.shape == "encoder"
-                    np.testing.assert_array_equal(second.output, first.output)
-                case "hidden":
-                    assert not second.weights(1)[:, 2].any()
-                    assert np.abs(second.weights(1)[-1].sum() - 1) < 1e-5
-                case "fill":
-                    np.testing.assert_allclose(second.masked(0)[-1, 2], 0.0)
-                case "dropout":
-                    assert not np.array_equal(second.dropped(0), second.weights(0))
-                    np.testing.assert_allclose(second.weights(0), first.weights(0), atol=1e-6)
-            assert not np.array_equal(
-                before.residual[before.source][-1], changed.residual[changed.source][-1]
-            ) or (intervention == "mask")
+    before, changed = run(model), run(model, INTERVENTIONS[intervention])
+    after = run(model)
+    for one, other in zip(before.attention, after.attention, strict=True):
+        np.testing.assert_array_equal(one.output, other.output)
+    first, second = before.attention[0], changed.attention[0]
+    causal = [one for one in changed.attention if one.kind == "causal"]
+    match intervention:
+        case "scale":
+            assert second.scale == 0.5
+            np.testing.assert_array_equal(second.query, first.query)
+        case "mask" if causal:
+            assert causal[0].mask is None
+            assert (causal[0].weights(0) > 0).all()
+        case "mask":  # an encoder has no look-ahead mask to lift
+            assert model.config.shape == "encoder"
+            np.testing.assert_array_equal(second.output, first.output)
+        case "hidden":
+            assert not second.weights(1)[:, 2].any()
+            assert np.abs(second.weights(1)[-1].sum() - 1) < 1e-5
+        case "fill":
+            np.testing.assert_allclose(second.masked(0)[-1, 2], 0.0)
+        case "dropout":
+            assert not np.array_equal(second.dropped(0), second.weights(0))
+            np.testing.assert_allclose(second.weights(0), first.weights(0), atol=1e-6)
+    assert not np.array_equal(
+        before.residual[before.source][-1], changed.residual[changed.source][-1]
+    ) or (intervention == "mask")
 
 
 def test_without_positions_equal_tokens_look_alike(model: Model) -> None:
@@ -157,13 +157,10 @@ def test_records_hold_every_token_of_both_stacks(model: Model) -> None:
     assert all(np.isfinite(entropy(a.weights(0))).all() for a in trace.attention)
 
 
-def test_what_cannot_be_shown_truly_is_refused_with_its_reason(subtests: pytest.Subtests) -> None:
-    for family in REFUSED:
-        with (
-            subtests.test(family=family),
-            pytest.raises(ValueError, match=f"cannot be shown: .*{REFUSED[family][3]}"),
-        ):
-            load_model(str(saved(family)), device="cpu")
+@cases("family", REFUSED)
+def test_what_cannot_be_shown_truly_is_refused_with_its_reason(family) -> None:
+    with pytest.raises(ValueError, match=f"cannot be shown: .*{REFUSED[family][3]}"):
+        load_model(str(saved(family)), device="cpu")
 
 
 def test_greedy_text_is_what_the_library_generates() -> None:
@@ -174,11 +171,7 @@ def test_greedy_text_is_what_the_library_generates() -> None:
         stock = kinds[model.config.shape != "decoder"].from_pretrained(model.name).eval()
         ids = torch.tensor([[token.id for token in model.tokens(TEXT)]])
         theirs = stock.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=6,
-            do_sample=False,
-            num_beams=1,
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, num_beams=1
         )[0]
         read = ids.shape[1] if model.config.shape == "decoder" else 1
         assert [token.id for token in made] == theirs[read:].tolist(), family
@@ -202,12 +195,11 @@ def test_two_visitors_with_other_interventions_on_one_model_do_not_see_each_othe
             np.testing.assert_allclose(trace.residual[stack][-1], states[-1], atol=1e-5)
 
 
-def test_the_listed_parameters_are_all_that_the_tensors_hold(subtests: pytest.Subtests) -> None:
-    for family in FAMILIES:
-        with subtests.test(family=family):
-            model = loaded(family)
-            listed = parameter_parts(model.config) | model.module.extra_parameters()
-            assert sum(listed.values()) == model.parameter_count
+@cases("family", FAMILIES)
+def test_the_listed_parameters_are_all_that_the_tensors_hold(family) -> None:
+    model = loaded(family)
+    listed = parameter_parts(model.config) | model.module.extra_parameters()
+    assert sum(listed.values()) == model.parameter_count
 
 
 def test_what_does_not_follow_from_the_sizes_is_named() -> None:
@@ -231,18 +223,17 @@ def test_what_does_not_follow_from_the_sizes_is_named() -> None:
         assert loaded(family).module.extra_parameters() == beyond, family
 
 
-def test_which_dimensions_turn_together_is_told_from_the_pass(subtests: pytest.Subtests) -> None:
-    for family, pairs, width in [
-        ("llama", "halves", 8),
-        ("qwen3", "halves", 16),
-        ("phi", "halves", 4),
-        ("ernie", "neighbours", 8),
-        ("gptj", "neighbours", 4),
-        ("codegen", "neighbours", 4),
-    ]:
-        with subtests.test(family=family):
-            config = loaded(family).config
-            assert (config.rotary_pairs, config.rotary_dim) == (pairs, width)
+@cases("family, pairs, width", [
+    ("llama", "halves", 8),
+    ("qwen3", "halves", 16),
+    ("phi", "halves", 4),
+    ("ernie", "neighbours", 8),
+    ("gptj", "neighbours", 4),
+    ("codegen", "neighbours", 4),
+])  # fmt: skip
+def test_which_dimensions_turn_together_is_told_from_the_pass(family, pairs, width) -> None:
+    config = loaded(family).config
+    assert (config.rotary_pairs, config.rotary_dim) == (pairs, width)
 
 
 def test_layers_that_attend_several_times_are_refused_for_that(tmp_path: Path) -> None:

@@ -1,24 +1,10 @@
 """The process of its own in which a hub model's tokenizer works."""
 
-import subprocess
-import sys
-
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from model.hub import isolated_tokenizer
 from model.hub.tokenizer import HubTokenizer
-
-
-def test_a_process_that_died_over_its_question_is_put_away_in_silence() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", ""], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    process.wait()
-    process.stdin.write(b"a question that nobody reads")
-    isolated_tokenizer._end(process)
-    assert process.stdin.closed
-    assert process.returncode == 0
 
 
 def test_a_unigram_tokenizer_is_told_from_one_that_merges() -> None:

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from model import Model, load_model
+from tests.cases import cases
 from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, train_pieces
@@ -99,31 +100,29 @@ def fed_by_the_library(kind: str, source: str, target: str) -> tuple[list[int], 
     return read["encoder"], [start, *(id_ for id_ in rest if id_ != 2)]
 
 
-def test_a_target_gets_the_code_of_its_own_language(subtests: pytest.Subtests) -> None:
-    for kind in LANGUAGES:
-        with subtests.test(kind=kind):
-            trace = loaded(kind).trace(TEXT, TARGET)
-            read = [token.id for token in trace.tokens], [token.id for token in trace.target_tokens]
-            assert read == fed_by_the_library(kind, *LANGUAGES[kind][:2])
+@cases("kind", LANGUAGES)
+def test_a_target_gets_the_code_of_its_own_language(kind) -> None:
+    trace = loaded(kind).trace(TEXT, TARGET)
+    read = [token.id for token in trace.tokens], [token.id for token in trace.target_tokens]
+    assert read == fed_by_the_library(kind, *LANGUAGES[kind][:2])
 
 
-def test_chosen_languages_are_read_and_written_as_in_the_library(subtests: pytest.Subtests) -> None:
-    for kind in LANGUAGES:
-        with subtests.test(kind=kind):
-            _, source, target = LANGUAGES[kind]
-            model = loaded(kind).translating(source, target)
-            trace = model.trace(TEXT, TARGET)
-            read = [token.id for token in trace.tokens], [token.id for token in trace.target_tokens]
-            assert read == fed_by_the_library(kind, source, target)
-            tokenizer = AutoTokenizer.from_pretrained(saved(kind), src_lang=source)
-            stock = AutoModelForSeq2SeqLM.from_pretrained(saved(kind)).eval()
-            code = model.languages[target]
-            forced = {"decoder_start_token_id" if kind == "mbart" else "forced_bos_token_id": code}
-            made = stock.generate(
-                **tokenizer(TEXT, return_tensors="pt"), max_new_tokens=6, num_beams=1, **forced
-            )[0]
-            assert [token.id for token in model.generate(TEXT, limit=6)] == made[1:].tolist()
-            assert code in made[:2]
+@cases("kind", LANGUAGES)
+def test_chosen_languages_are_read_and_written_as_in_the_library(kind) -> None:
+    _, source, target = LANGUAGES[kind]
+    model = loaded(kind).translating(source, target)
+    trace = model.trace(TEXT, TARGET)
+    read = [token.id for token in trace.tokens], [token.id for token in trace.target_tokens]
+    assert read == fed_by_the_library(kind, source, target)
+    tokenizer = AutoTokenizer.from_pretrained(saved(kind), src_lang=source)
+    stock = AutoModelForSeq2SeqLM.from_pretrained(saved(kind)).eval()
+    code = model.languages[target]
+    forced = {"decoder_start_token_id" if kind == "mbart" else "forced_bos_token_id": code}
+    made = stock.generate(
+        **tokenizer(TEXT, return_tensors="pt"), max_new_tokens=6, num_beams=1, **forced
+    )[0]
+    assert [token.id for token in model.generate(TEXT, limit=6)] == made[1:].tolist()
+    assert code in made[:2]
 
 
 def test_a_language_that_a_model_does_not_know_is_refused_by_its_code() -> None:
@@ -132,20 +131,18 @@ def test_a_language_that_a_model_does_not_know_is_refused_by_its_code() -> None:
         loaded("nllb").translating("eng_Latn", "xx")
 
 
+@cases("kind", ["nllb", "mbart"])
 def test_without_a_language_of_its_own_a_target_has_the_one_that_the_model_writes(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    kind, tmp_path: Path
 ) -> None:
-    for kind in ["nllb", "mbart"]:
-        with subtests.test(kind=kind):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder = shutil.copytree(saved(kind), tmp_path / "model")
-            source, _, target = LANGUAGES[kind]
-            for file, change in (
-                ("tokenizer_config.json", {"tgt_lang": None}),
-                ("generation_config.json", {"forced_bos_token_id": loaded(kind).languages[target]}),
-            ):
-                settings = json.loads((folder / file).read_text())
-                (folder / file).write_text(json.dumps(settings | change))
-            trace = load_model(str(folder), device="cpu").trace(TEXT, TARGET)
-            ids = [token.id for token in trace.target_tokens]
-            assert ids == fed_by_the_library(kind, source, target)[1]
+    folder = shutil.copytree(saved(kind), tmp_path / "model")
+    source, _, target = LANGUAGES[kind]
+    for file, change in (
+        ("tokenizer_config.json", {"tgt_lang": None}),
+        ("generation_config.json", {"forced_bos_token_id": loaded(kind).languages[target]}),
+    ):
+        settings = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps(settings | change))
+    trace = load_model(str(folder), device="cpu").trace(TEXT, TARGET)
+    ids = [token.id for token in trace.target_tokens]
+    assert ids == fed_by_the_library(kind, source, target)[1]

@@ -13,11 +13,12 @@ from torch import Tensor
 import model.hub.attention
 from model import Model, load_model
 from model.hub.attention import KeptLayer
-from model.hub.lengths import CROSSED, named_lengths
+from model.hub.lengths import CROSSED, named_lengths, run
 from model.loading.in_memory import opened
 from model.nn.recorder import Recorder, recording
+from model.system import deadline
 from tests.model.hub_families import _LLAMA, FAMILIES, GROUPED, INDEXED, ODD, PARTLY, VOCABULARY
-from tests.model.hub_models import build, save
+from tests.model.hub_models import build, loaded, save
 
 LENGTH = 20  # of each, in tokens: beyond a short sentence
 BEYOND = CROSSED + 6  # the check at load does not cross it
@@ -243,3 +244,29 @@ def test_a_model_whose_tokens_look_back_only_is_a_decoder_whatever_its_class_is_
     ours = opened(body, None)
     assert (ours.config.shape, ours.config.masks_future) == ("decoder", True)
     assert "logits" in ours.unproven
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "bart"])
+def test_a_comparison_with_the_library_lets_others_by_before_each_layer(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded(family)
+    looks: list[int] = [0]
+    of_each: list[int] = []
+
+    def let_by() -> float:
+        looks[0] += 1
+        return 0.0
+
+    def counted(*given: Any, **named: Any) -> Any:
+        before, made = looks[0], run(*given, **named)
+        of_each.append(looks[0] - before)
+        return made
+
+    monkeypatch.setattr("model.hub.lengths.run", counted)
+    monkeypatch.setattr(model.module._lengths, "_held", (1, 1))
+    with deadline.within(60.0, lambda: None, let_by):
+        model.module._lengths.hold(8, 8 if len(model.stacks()) > 1 else 1)
+    assert len(of_each) == 2  # the library's, then ours
+    config = model.config
+    assert min(of_each) >= config.encoder_layers + config.decoder_layers > 1

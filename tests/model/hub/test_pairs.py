@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 import transformers
 from transformers import AutoModel, AutoTokenizer
@@ -13,6 +12,7 @@ from transformers import AutoModel, AutoTokenizer
 from model import load_model
 from model.code import listing
 from model.nn.layers import segments_of
+from tests.cases import cases
 from tests.folders import new_folder
 from tests.model.hub_families import FAMILIES, WORDS
 from tests.model.hub_models import build, loaded, train_pieces
@@ -40,26 +40,21 @@ def saved(kind: str) -> Path:
     return folder
 
 
-def test_a_pair_has_the_ids_the_token_types_and_the_weights_of_the_librarys(
-    subtests: pytest.Subtests,
-) -> None:
-    for kind in KINDS:
-        with subtests.test(kind=kind):
-            library = AutoTokenizer.from_pretrained(saved(kind))
-            model = load_model(str(saved(kind)), device="cpu")
-            trace = model.trace(f"{FIRST} [SEP] {SECOND}")
-            both = library(FIRST, SECOND, return_tensors="pt")
-            assert [token.id for token in trace.tokens] == both["input_ids"][0].tolist()
-            stock = AutoModel.from_pretrained(saved(kind), attn_implementation="eager").eval()
-            with torch.inference_mode():
-                theirs = stock(**both, output_attentions=True).attentions
-                untyped = stock(both["input_ids"], output_attentions=True).attentions
-            for attention, weights, others in zip(trace.attention, theirs, untyped, strict=True):
-                ours = np.stack([attention.weights(head) for head in range(attention.heads)])
-                np.testing.assert_allclose(ours, weights[0], atol=1e-6)
-                assert ("token_type_ids" in both) is bool(
-                    np.abs(ours - others[0].numpy()).max() > 1e-3
-                )
+@cases("kind", KINDS)
+def test_a_pair_has_the_ids_the_token_types_and_the_weights_of_the_librarys(kind) -> None:
+    library = AutoTokenizer.from_pretrained(saved(kind))
+    model = load_model(str(saved(kind)), device="cpu")
+    trace = model.trace(f"{FIRST} [SEP] {SECOND}")
+    both = library(FIRST, SECOND, return_tensors="pt")
+    assert [token.id for token in trace.tokens] == both["input_ids"][0].tolist()
+    stock = AutoModel.from_pretrained(saved(kind), attn_implementation="eager").eval()
+    with torch.inference_mode():
+        theirs = stock(**both, output_attentions=True).attentions
+        untyped = stock(both["input_ids"], output_attentions=True).attentions
+    for attention, weights, others in zip(trace.attention, theirs, untyped, strict=True):
+        ours = np.stack([attention.weights(head) for head in range(attention.heads)])
+        np.testing.assert_allclose(ours, weights[0], atol=1e-6)
+        assert ("token_type_ids" in both) is bool(np.abs(ours - others[0].numpy()).max() > 1e-3)
 
 
 def test_each_text_of_a_batch_has_its_own_segments() -> None:

@@ -15,6 +15,7 @@ from model.analysis.heads.statistics import families as families_of
 from model.analysis.stream.positions import bias_terms, biased, distance_bias
 from model.hub import loading
 from model.serving.engine import model_size
+from tests.cases import cases
 from tests.model import hub_models as families
 
 HALVES = ("bfloat16", "float16")
@@ -25,29 +26,28 @@ def opened(family: str) -> Model:
     return load_model(str(families.saved(family)), device="cpu")
 
 
-def test_a_model_runs_in_half_precision_and_says_so(subtests: pytest.Subtests) -> None:
-    for kind, family in product(HALVES, FAMILIES):
-        with subtests.test(kind=kind, family=family), pytest.MonkeyPatch.context() as monkeypatch:
-            whole = opened(family)
-            monkeypatch.setenv("ATTENTION_DTYPE", kind)
-            half = opened(family)
-            assert {weight.dtype for weight in half.module.parameters()} == {getattr(torch, kind)}
-            assert model_size(half) < 0.6 * model_size(whole)
-            exact, trace = families.traced(whole), families.traced(half)
-            assert exact.device == "the CPU"
-            assert trace.device == f"the CPU, in {kind}"
-            apart = [
-                np.abs(one.weights(head) - two.weights(head)).max()
-                for one, two in zip(exact.attention, trace.attention, strict=True)
-                for head in range(one.heads)
-            ]
-            assert 0 < max(apart) < 0.05  # rounding, and no more
-            assert trace.attention[0].query.dtype == np.float32
-            assert trace.check() < 0.1
-            changed = families.traced(half, Intervention(scale=1.0))
-            assert not np.array_equal(
-                changed.attention[-1].weights(0), trace.attention[-1].weights(0)
-            )
+@cases("kind, family", product(HALVES, FAMILIES))
+def test_a_model_runs_in_half_precision_and_says_so(
+    kind, family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = opened(family)
+    monkeypatch.setenv("ATTENTION_DTYPE", kind)
+    half = opened(family)
+    assert {weight.dtype for weight in half.module.parameters()} == {getattr(torch, kind)}
+    assert model_size(half) < 0.6 * model_size(whole)
+    exact, trace = families.traced(whole), families.traced(half)
+    assert exact.device == "the CPU"
+    assert trace.device == f"the CPU, in {kind}"
+    apart = [
+        np.abs(one.weights(head) - two.weights(head)).max()
+        for one, two in zip(exact.attention, trace.attention, strict=True)
+        for head in range(one.heads)
+    ]
+    assert 0 < max(apart) < 0.05  # rounding, and no more
+    assert trace.attention[0].query.dtype == np.float32
+    assert trace.check() < 0.1
+    changed = families.traced(half, Intervention(scale=1.0))
+    assert not np.array_equal(changed.attention[-1].weights(0), trace.attention[-1].weights(0))
 
 
 def test_what_pages_ask_beyond_a_trace_is_float32(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,42 +81,39 @@ def test_models_of_our_own_stay_in_float32(monkeypatch: pytest.MonkeyPatch) -> N
     assert model.trace("a b c a b").device == "the CPU"
 
 
+@cases("asked, there, chosen", [
+    ("auto", (), "cpu"),
+    ("auto", ("mps", ), "mps"),
+    ("auto", ("cuda", ), "cuda"),
+    ("auto", ("cuda", "mps"), "cuda"),
+    ("cpu", ("cuda", "mps"), "cpu"),
+    ("mps", ("mps", ), "mps"),
+    ("cuda:1", ("cuda", ), "cuda:1"),
+    ("mps", ("cuda", ), None),
+    ("cuda:1", ("mps", ), None),
+])  # fmt: skip
 def test_the_device_is_the_one_that_is_asked_for_or_the_best_there_is(
-    subtests: pytest.Subtests,
+    asked, there, chosen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for asked, there, chosen in [
-        ("auto", (), "cpu"),
-        ("auto", ("mps",), "mps"),
-        ("auto", ("cuda",), "cuda"),
-        ("auto", ("cuda", "mps"), "cuda"),
-        ("cpu", ("cuda", "mps"), "cpu"),
-        ("mps", ("mps",), "mps"),
-        ("cuda:1", ("cuda",), "cuda:1"),
-        ("mps", ("cuda",), None),
-        ("cuda:1", ("mps",), None),
-    ]:
-        with (
-            subtests.test(asked=asked, there=there, chosen=chosen),
-            pytest.MonkeyPatch.context() as monkeypatch,
-        ):
-            from model.loading.loading import device_of
+    from model.loading.loading import device_of
 
-            monkeypatch.setattr("torch.cuda.is_available", lambda: "cuda" in there)
-            monkeypatch.setattr("torch.backends.mps.is_available", lambda: "mps" in there)
-            monkeypatch.setenv("ATTENTION_DEVICE", asked)
-            if chosen is None:
-                with pytest.raises(ValueError, match=f"ATTENTION_DEVICE names {asked[:3].upper()}"):
-                    device_of(None)
-            else:
-                assert device_of(None) == torch.device(chosen)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: "cuda" in there)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: "mps" in there)
+    monkeypatch.setenv("ATTENTION_DEVICE", asked)
+    if chosen is None:
+        with pytest.raises(ValueError, match=f"ATTENTION_DEVICE names {asked[:3].upper()}"):
+            device_of(None)
+    else:
+        assert device_of(None) == torch.device(chosen)
 
 
-def test_biases_of_half_weights_are_told_in_numbers(subtests: pytest.Subtests) -> None:
-    for family in ["t5", "deberta-v3"]:
-        with subtests.test(family=family), pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setenv("ATTENTION_DTYPE", "bfloat16")
-            model = opened(family)
-            (first, *_) = biased(families.traced(model))
-            found = distance_bias(model, first) or bias_terms(model, first, 0)
-            check = found.check if isinstance(found.check, float) else found.check()
-            assert check < 0.05
+@cases("family", ["t5", "deberta-v3"])
+def test_biases_of_half_weights_are_told_in_numbers(
+    family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_DTYPE", "bfloat16")
+    model = opened(family)
+    (first, *_) = biased(families.traced(model))
+    found = distance_bias(model, first) or bias_terms(model, first, 0)
+    check = found.check if isinstance(found.check, float) else found.check()
+    assert check < 0.05

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from model import load_model
 from model.analysis.stream.around_heads import AroundHeads
+from tests.cases import cases
 from tests.model.hub_families import FAMILIES
 from tests.model.hub_models import build, loaded, save, traced
 
@@ -19,14 +19,13 @@ def test_dimensions_that_turn_behind_others_are_not_taken_for_the_first_ones() -
     assert AroundHeads(model, trace, trace.attention[0]).turn is None
 
 
-def test_queries_are_turned_back_where_the_map_gives_them(subtests: pytest.Subtests) -> None:
-    for family in ["llama", "qwen3"]:
-        with subtests.test(family=family):
-            model = loaded(family)
-            trace, still = (traced(model, record="full") for _ in range(2))
-            around = AroundHeads(model, trace, trace.attention[0])
-            assert around.turn is not None
-            np.testing.assert_array_equal(trace.logits, still.logits)
+@cases("family", ["llama", "qwen3"])
+def test_queries_are_turned_back_where_the_map_gives_them(family) -> None:
+    model = loaded(family)
+    trace, still = (traced(model, record="full") for _ in range(2))
+    around = AroundHeads(model, trace, trace.attention[0])
+    assert around.turn is not None
+    np.testing.assert_array_equal(trace.logits, still.logits)
 
 
 def test_a_layer_without_rotary_positions_turns_no_queries(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from model import Model, load_model
 from model.loading.in_memory import trace
+from tests.cases import cases
 from tests.model.hub_families import _BART, _GPT2, _LLAMA, _SMALL, _T5, GROUPED, VOCABULARY
 from tests.model.hub_models import build, save, saved
 
@@ -126,15 +127,11 @@ def hold(said: list[str]) -> None:
         assert not INTERNAL.search(ours), sentence
 
 
-def test_an_odd_model_is_opened_or_refused_in_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for odd in _MADE:
-        with subtests.test(odd=odd):
-            tmp_path = tmp_path_factory.mktemp("case")
-            kind, choices = _MADE[odd]
-            settings = getattr(transformers, kind).config_class.__name__
-            hold(sentences(save(tmp_path, build(kind, settings, choices), adds=False)))
+@cases("odd", _MADE)
+def test_an_odd_model_is_opened_or_refused_in_a_sentence(odd, tmp_path: Path) -> None:
+    kind, choices = _MADE[odd]
+    settings = getattr(transformers, kind).config_class.__name__
+    hold(sentences(save(tmp_path, build(kind, settings, choices), adds=False)))
 
 
 def test_a_model_without_attention_is_not_said_to_have_no_layers() -> None:
@@ -149,31 +146,23 @@ def test_a_model_without_attention_is_not_said_to_have_no_layers() -> None:
         trace(empty, None, [4, 5, 6])
 
 
-def test_an_odd_config_is_refused_in_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for odd in _CHANGED:
-        with subtests.test(odd=odd):
-            tmp_path = tmp_path_factory.mktemp("case")
-            family, changes = _CHANGED[odd]
-            folder = shutil.copytree(saved(family), tmp_path / "copy")
-            described = json.loads((folder / "config.json").read_text()) | changes
-            (folder / "config.json").write_text(json.dumps(described))
-            hold(sentences(folder))
+@cases("odd", _CHANGED)
+def test_an_odd_config_is_refused_in_a_sentence(odd, tmp_path: Path) -> None:
+    family, changes = _CHANGED[odd]
+    folder = shutil.copytree(saved(family), tmp_path / "copy")
+    described = json.loads((folder / "config.json").read_text()) | changes
+    (folder / "config.json").write_text(json.dumps(described))
+    hold(sentences(folder))
 
 
-def test_an_adapter_beside_a_model_is_not_passed_over(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for family in ["llama", "gpt2"]:
-        with subtests.test(family=family):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder = shutil.copytree(saved(family), tmp_path / "copy")
-            save_file({}, folder / "adapter_model.safetensors")
-            with pytest.raises(
-                ValueError, match=r"an adapter lies beside it \(adapter_model.safetensors\)"
-            ):
-                load_model(str(folder), device="cpu")
+@cases("family", ["llama", "gpt2"])
+def test_an_adapter_beside_a_model_is_not_passed_over(family, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved(family), tmp_path / "copy")
+    save_file({}, folder / "adapter_model.safetensors")
+    with pytest.raises(
+        ValueError, match=r"an adapter lies beside it \(adapter_model.safetensors\)"
+    ):
+        load_model(str(folder), device="cpu")
 
 
 def test_a_folder_of_ones_own_is_not_repaired_by_installing_the_app(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 from transformers.models.gemma2 import modeling_gemma2
@@ -16,6 +15,7 @@ from model.hub.attention import PLACE, hub_attention
 from model.nn.masks import causal_mask, window_mask
 from model.nn.places import Place
 from model.nn.recorder import Recorder, recording
+from tests.cases import cases
 
 HEADS, GROUPS, LENGTH, WIDTH = 4, 2, 7, 8
 LOWEST = torch.finfo(torch.float32).min
@@ -44,45 +44,37 @@ def module(groups: int, *, causal: bool = True) -> Any:
     return layer
 
 
-def test_each_stage_is_computed_as_the_library_does(subtests: pytest.Subtests) -> None:
-    for case in CASES:
-        with subtests.test(case=case):
-            source, given = CASES[case]
-            groups = 1 if "bias" in case else GROUPS
-            layer = module(groups)
-            query = drawn(1, HEADS, LENGTH, WIDTH) * 3
-            key, value = (
-                drawn(1, HEADS // groups, LENGTH, WIDTH + more)[..., :WIDTH] for more in (0, 1)
-            )
-            mask = CAUSAL + given.pop("added") if "added" in given else CAUSAL
-            scaling = 1 / math.sqrt(WIDTH)
-            expected, _ = source.eager_attention_forward(
-                layer, query, key, value, mask, scaling=scaling, **given
-            )
-            recorder = Recorder(level="attention")
-            with recording(recorder):
-                output, _ = hub_attention(layer, query, key, value, mask, scaling=scaling, **given)
-            torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-5)
-            (kept,) = recorder.attention
-            assert torch.equal(kept.mask[0, 0], causal_mask(LENGTH))
-            assert kept.cap == given.get("softcap")
-            added = kept.bias.where(kept.mask, torch.zeros(())).expand(BIAS.shape)
-            assert torch.equal(
-                added, BIAS.where(causal_mask(LENGTH), 0) if "bias" in case else 0 * BIAS
-            )
+@cases("case", CASES)
+def test_each_stage_is_computed_as_the_library_does(case) -> None:
+    source, given = CASES[case]
+    groups = 1 if "bias" in case else GROUPS
+    layer = module(groups)
+    query = drawn(1, HEADS, LENGTH, WIDTH) * 3
+    key, value = (drawn(1, HEADS // groups, LENGTH, WIDTH + more)[..., :WIDTH] for more in (0, 1))
+    mask = CAUSAL + given.pop("added") if "added" in given else CAUSAL
+    scaling = 1 / math.sqrt(WIDTH)
+    expected, _ = source.eager_attention_forward(
+        layer, query, key, value, mask, scaling=scaling, **given
+    )
+    recorder = Recorder(level="attention")
+    with recording(recorder):
+        output, _ = hub_attention(layer, query, key, value, mask, scaling=scaling, **given)
+    torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-5)
+    (kept,) = recorder.attention
+    assert torch.equal(kept.mask[0, 0], causal_mask(LENGTH))
+    assert kept.cap == given.get("softcap")
+    added = kept.bias.where(kept.mask, torch.zeros(())).expand(BIAS.shape)
+    assert torch.equal(added, BIAS.where(causal_mask(LENGTH), 0) if "bias" in case else 0 * BIAS)
 
 
-def test_the_window_is_kept_as_the_number_of_keys_that_a_query_reads(
-    subtests: pytest.Subtests,
-) -> None:
-    for causal in [True, False]:
-        with subtests.test(causal=causal):
-            layer = module(1, causal=causal)
-            x = drawn(1, HEADS, LENGTH, WIDTH)
-            mask = window_mask(LENGTH, LENGTH, 3 if causal else 5, causal=causal)
-            recorder = Recorder(level="attention")
-            with recording(recorder):
-                hub_attention(layer, x, x, x, mask[None, None], sliding_window=3)
-            (kept,) = recorder.attention
-            assert kept.window == mask.sum(-1).max()
-            assert kept.cap is kept.bias is kept.sinks is None
+@cases("causal", [True, False])
+def test_the_window_is_kept_as_the_number_of_keys_that_a_query_reads(causal) -> None:
+    layer = module(1, causal=causal)
+    x = drawn(1, HEADS, LENGTH, WIDTH)
+    mask = window_mask(LENGTH, LENGTH, 3 if causal else 5, causal=causal)
+    recorder = Recorder(level="attention")
+    with recording(recorder):
+        hub_attention(layer, x, x, x, mask[None, None], sliding_window=3)
+    (kept,) = recorder.attention
+    assert kept.window == mask.sum(-1).max()
+    assert kept.cap is kept.bias is kept.sinks is None

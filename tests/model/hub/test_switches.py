@@ -11,6 +11,7 @@ from model import Intervention, load_model
 from model.analysis.tokens.live_writing import Choice, live_writing, log_probabilities_of
 from model.analysis.tokens.prediction import Sampling
 from model.nn.key_value_cache import Eviction
+from tests.cases import cases
 from tests.model.hub_models import FAMILIES, build, eager, eager_weights, loaded, save, traced
 
 
@@ -44,25 +45,24 @@ SWITCHES: dict[str, tuple[Intervention, Callable[[Any], None]]] = {
 STAGES = {"gemma2": "cap", "gpt_oss": "sinks", "t5": "bias", "mistral": "window"}
 
 
-def test_a_switch_gives_the_librarys_model_without_the_stage(subtests: pytest.Subtests) -> None:
-    for family in SWITCHES:
-        with subtests.test(family=family):
-            model = loaded(family)
-            intervention, change = SWITCHES[family]
-            own, off = traced(model), traced(model, intervention)
-            theirs = eager(model, own, change)
-            for attention, weights in zip(off.attention, eager_weights(model, theirs), strict=True):
-                ours = np.stack([attention.weights(head) for head in range(attention.heads)])
-                np.testing.assert_allclose(ours, weights[0].numpy(), atol=1e-5)
-            np.testing.assert_allclose(off.logits, theirs.logits[0].numpy(), atol=1e-4)
-            moved = np.abs(off.logits - own.logits).max()
-            print(f"{family}: logits move by up to {moved:.2g}")
-            assert moved > 1e-4
-            assert max(own.check(), off.check()) < 1e-4
-            stages = [getattr(one, STAGES[family]) for one in own.attention]
-            assert any(stage is not None for stage in stages)
-            if family != "mistral":
-                assert all(getattr(one, STAGES[family]) is None for one in off.attention)
+@cases("family", SWITCHES)
+def test_a_switch_gives_the_librarys_model_without_the_stage(family) -> None:
+    model = loaded(family)
+    intervention, change = SWITCHES[family]
+    own, off = traced(model), traced(model, intervention)
+    theirs = eager(model, own, change)
+    for attention, weights in zip(off.attention, eager_weights(model, theirs), strict=True):
+        ours = np.stack([attention.weights(head) for head in range(attention.heads)])
+        np.testing.assert_allclose(ours, weights[0].numpy(), atol=1e-5)
+    np.testing.assert_allclose(off.logits, theirs.logits[0].numpy(), atol=1e-4)
+    moved = np.abs(off.logits - own.logits).max()
+    print(f"{family}: logits move by up to {moved:.2g}")
+    assert moved > 1e-4
+    assert max(own.check(), off.check()) < 1e-4
+    stages = [getattr(one, STAGES[family]) for one in own.attention]
+    assert any(stage is not None for stage in stages)
+    if family != "mistral":
+        assert all(getattr(one, STAGES[family]) is None for one in off.attention)
 
 
 def with_windows_of_100(stock: Any) -> None:
@@ -85,18 +85,17 @@ def test_windows_that_look_both_ways_are_lifted_with_the_mask() -> None:
     assert [one.mask is None for one in only.attention] == [True, True, False]
 
 
-def test_each_layer_is_recorded_with_its_own_window(subtests: pytest.Subtests) -> None:
+@cases("family", ["mistral", "gemma2", "gemma3", "gpt_oss", "modernbert"])
+def test_each_layer_is_recorded_with_its_own_window(family) -> None:
     """The text is longer than every window. Layers without one read all that their mask allows."""
-    for family in ["mistral", "gemma2", "gemma3", "gpt_oss", "modernbert"]:
-        with subtests.test(family=family):
-            trace = traced(loaded(family))
-            length = len(trace.tokens)
-            for attention in trace.attention:
-                read = length if attention.mask is None else attention.mask.sum(-1).max()
-                assert read == (attention.window or length)
-            assert any(attention.window for attention in trace.attention)
-            if family != "mistral":
-                assert not all(attention.window for attention in trace.attention)
+    trace = traced(loaded(family))
+    length = len(trace.tokens)
+    for attention in trace.attention:
+        read = length if attention.mask is None else attention.mask.sum(-1).max()
+        assert read == (attention.window or length)
+    assert any(attention.window for attention in trace.attention)
+    if family != "mistral":
+        assert not all(attention.window for attention in trace.attention)
 
 
 def test_chunks_are_recorded_as_the_mask_of_their_layers(tmp_path: Path) -> None:

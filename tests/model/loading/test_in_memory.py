@@ -11,34 +11,25 @@ import transformers
 from model import load_model
 from model.hub.library import OLDEST, missing_library
 from model.loading.in_memory import opened, trace
+from tests.cases import cases
 from tests.model.hub_models import TARGET, TEXT, loaded, saved, traced
 from tests.model.loading.loaded_models import differences, own, snapshot, target_of
 
 SHOWN = (
-    "gpt2",
-    "bert",
-    "distilbert",
-    "llama",
-    "qwen2",
-    "gemma3",
-    "gpt_neox",
-    "bloom",
-    "falcon",
-    "bart",
+    "gpt2", "bert", "distilbert", "llama", "qwen2", "gemma3", "gpt_neox", "bloom", "falcon", "bart",
     "t5",
-)
+)  # fmt: skip
 
 
-def test_it_is_shown_as_its_files_are(subtests: pytest.Subtests) -> None:
-    for family in SHOWN:
-        with subtests.test(family=family):
-            model, tokenizer = own(family)
-            found = trace(model, tokenizer, TEXT, target=target_of(family))
-            expected = traced(loaded(family))
-            assert found.tokens == expected.tokens
-            assert found.unproven == expected.unproven
-            worst = {name: gap for name, gap in differences(found, expected).items() if gap}
-            assert worst == {}
+@cases("family", SHOWN)
+def test_it_is_shown_as_its_files_are(family) -> None:
+    model, tokenizer = own(family)
+    found = trace(model, tokenizer, TEXT, target=target_of(family))
+    expected = traced(loaded(family))
+    assert found.tokens == expected.tokens
+    assert found.unproven == expected.unproven
+    worst = {name: gap for name, gap in differences(found, expected).items() if gap}
+    assert worst == {}
 
 
 def test_it_is_proven_once_and_again_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,25 +48,24 @@ def test_it_is_proven_once_and_again_after_a_change(monkeypatch: pytest.MonkeyPa
     assert np.abs(changed.logits - own_logits).max() < 1e-5
 
 
-def test_it_is_proven_again_after_a_part_was_changed(subtests: pytest.Subtests) -> None:
-    for changed in ["scaling", "eps", "forward"]:
-        with subtests.test(changed=changed):
-            model, tokenizer = own("llama")
-            before = opened(model, tokenizer).trace(TEXT)
-            layer = model.model.layers[0]
-            match changed:
-                case "scaling":
-                    layer.self_attn.scaling *= 2
-                case "eps":
-                    layer.input_layernorm.variance_epsilon = 0.5
-                case "forward":
-                    layer.mlp.forward = lambda x: 2 * x
-            found = trace(model, tokenizer, TEXT)
-            assert np.abs(found.logits - before.logits).max() > 1e-3
-            ids = torch.tensor([[token.id for token in found.tokens]])
-            with torch.no_grad():
-                given = model.eval()(ids).logits[0].numpy()
-            assert np.abs(found.logits - given).max() < 1e-5
+@cases("changed", ["scaling", "eps", "forward"])
+def test_it_is_proven_again_after_a_part_was_changed(changed) -> None:
+    model, tokenizer = own("llama")
+    before = opened(model, tokenizer).trace(TEXT)
+    layer = model.model.layers[0]
+    match changed:
+        case "scaling":
+            layer.self_attn.scaling *= 2
+        case "eps":
+            layer.input_layernorm.variance_epsilon = 0.5
+        case "forward":
+            layer.mlp.forward = lambda x: 2 * x
+    found = trace(model, tokenizer, TEXT)
+    assert np.abs(found.logits - before.logits).max() > 1e-3
+    ids = torch.tensor([[token.id for token in found.tokens]])
+    with torch.no_grad():
+        given = model.eval()(ids).logits[0].numpy()
+    assert np.abs(found.logits - given).max() < 1e-5
 
 
 def test_a_list_of_no_tokens_that_end_a_text_is_none() -> None:
@@ -97,18 +87,17 @@ def test_a_hook_that_changes_the_model_is_part_of_it() -> None:
     assert set(differences(trace(model, tokenizer, TEXT), plain).values()) == {0.0}
 
 
-def test_other_precisions_are_shown_in_their_own(subtests: pytest.Subtests) -> None:
-    for precision in [torch.bfloat16, torch.float16, torch.float64]:
-        with subtests.test(precision=precision):
-            model, tokenizer = own("llama", dtype=precision)
-            before = snapshot(model)
-            found = trace(model, tokenizer, TEXT)
-            assert found.device.endswith(str(precision).removeprefix("torch."))
-            assert snapshot(model) == before
-            ids = torch.tensor([[token.id for token in found.tokens]])
-            with torch.no_grad():
-                exact = model.double()(ids).logits[0].numpy()
-            assert np.abs(found.logits - exact).max() < 0.2
+@cases("precision", [torch.bfloat16, torch.float16, torch.float64])
+def test_other_precisions_are_shown_in_their_own(precision) -> None:
+    model, tokenizer = own("llama", dtype=precision)
+    before = snapshot(model)
+    found = trace(model, tokenizer, TEXT)
+    assert found.device.endswith(str(precision).removeprefix("torch."))
+    assert snapshot(model) == before
+    ids = torch.tensor([[token.id for token in found.tokens]])
+    with torch.no_grad():
+        exact = model.double()(ids).logits[0].numpy()
+    assert np.abs(found.logits - exact).max() < 0.2
 
 
 def test_without_a_tokenizer_ids_are_read() -> None:
@@ -144,24 +133,23 @@ def test_an_id_below_zero_is_refused_with_its_reason() -> None:
             trace(model, reads, [4, -100, 5])
 
 
-def test_heads_of_any_kind_are_left_aside(subtests: pytest.Subtests) -> None:
-    for kind, family, names in [
-        ("BertForMaskedLM", "bert", "encoder.0.self"),
-        ("BertForSequenceClassification", "bert", "encoder.0.self"),
-        ("GPT2Model", "gpt2", "decoder.0.self"),
-        ("LlamaForSequenceClassification", "llama", "decoder.0.self"),
-        ("T5EncoderModel", "t5", "encoder.0.self"),
-        ("T5Model", "t5", "encoder.0.self"),
-    ]:
-        with subtests.test(kind=kind):
-            model = getattr(transformers, kind).from_pretrained(saved(family))
-            tokenizer = transformers.AutoTokenizer.from_pretrained(saved(family))
-            found = trace(model, tokenizer, TEXT, target=TARGET if kind == "T5Model" else None)
-            assert found.attention[0].name == names
-            if "decoder" in found.stacks:
-                assert "AutoModel" in found.unproven["logits"]
-            expected = traced(loaded(family))
-            assert np.array_equal(found.attention[0].query, expected.attention[0].query)
+@cases("kind, family, names", [
+    ("BertForMaskedLM", "bert", "encoder.0.self"),
+    ("BertForSequenceClassification", "bert", "encoder.0.self"),
+    ("GPT2Model", "gpt2", "decoder.0.self"),
+    ("LlamaForSequenceClassification", "llama", "decoder.0.self"),
+    ("T5EncoderModel", "t5", "encoder.0.self"),
+    ("T5Model", "t5", "encoder.0.self"),
+])  # fmt: skip
+def test_heads_of_any_kind_are_left_aside(kind, family, names) -> None:
+    model = getattr(transformers, kind).from_pretrained(saved(family))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(saved(family))
+    found = trace(model, tokenizer, TEXT, target=TARGET if kind == "T5Model" else None)
+    assert found.attention[0].name == names
+    if "decoder" in found.stacks:
+        assert "AutoModel" in found.unproven["logits"]
+    expected = traced(loaded(family))
+    assert np.array_equal(found.attention[0].query, expected.attention[0].query)
 
 
 def test_a_model_without_an_output_matrix_writes_nothing() -> None:

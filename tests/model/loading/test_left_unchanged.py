@@ -12,35 +12,33 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from model import Trace
 from model.loading.in_memory import opened, trace
+from tests.cases import cases
 from tests.model.hub_models import TEXT, loaded, traced
 from tests.model.loading.loaded_models import differences, logits, own, snapshot, target_of
 
 
-def test_the_model_stays_as_it_was(subtests: pytest.Subtests) -> None:
-    for family, implementation in [
-        ("llama", "sdpa"),
-        ("llama", "eager"),
-        ("bert", "sdpa"),
-        ("t5", "eager"),
-        ("bloom", "eager"),
-        ("falcon", "sdpa"),
-    ]:
-        with subtests.test(family=family, implementation=implementation):
-            model, tokenizer = own(family, attn_implementation=implementation)
-            fed = {"decoder_input_ids": torch.tensor([[0, 4, 5]])} if family == "t5" else {}
-            seen: list[object] = []
-            next(model.parameters()).requires_grad_(False)
-            some_map = next(part for part in model.modules() if isinstance(part, torch.nn.Linear))
-            some_map.register_forward_hook(lambda *given: seen.append(given))
-            model.train()
-            expected, before = logits(model.eval(), **fed), snapshot(model.train())
-            trace(model, tokenizer, TEXT, target=target_of(family), record="full", explicit=True)
-            assert seen, "its own hooks run"
-            assert {
-                name for name, value in snapshot(model).items() if before[name] != value
-            } == set()
-            assert before.keys() == snapshot(model).keys()
-            assert torch.equal(logits(model.eval(), **fed), expected)
+@cases("family, implementation", [
+    ("llama", "sdpa"),
+    ("llama", "eager"),
+    ("bert", "sdpa"),
+    ("t5", "eager"),
+    ("bloom", "eager"),
+    ("falcon", "sdpa"),
+])  # fmt: skip
+def test_the_model_stays_as_it_was(family, implementation) -> None:
+    model, tokenizer = own(family, attn_implementation=implementation)
+    fed = {"decoder_input_ids": torch.tensor([[0, 4, 5]])} if family == "t5" else {}
+    seen: list[object] = []
+    next(model.parameters()).requires_grad_(False)
+    some_map = next(part for part in model.modules() if isinstance(part, torch.nn.Linear))
+    some_map.register_forward_hook(lambda *given: seen.append(given))
+    model.train()
+    expected, before = logits(model.eval(), **fed), snapshot(model.train())
+    trace(model, tokenizer, TEXT, target=target_of(family), record="full", explicit=True)
+    assert seen, "its own hooks run"
+    assert {name for name, value in snapshot(model).items() if before[name] != value} == set()
+    assert before.keys() == snapshot(model).keys()
+    assert torch.equal(logits(model.eval(), **fed), expected)
 
 
 def test_no_weight_is_copied() -> None:

@@ -16,6 +16,7 @@ from model.run import tokenizers
 from model.run.tokenizers import GPT2Subset, tokenizer_from
 from model.system.files import file_hash
 from model.system.settings import settings
+from tests.cases import cases
 from tests.harm import change_one_bit, cut_short
 from tests.model.tiny import SENTENCE, TINY, build
 from tools.training.publishing import save_asset
@@ -47,23 +48,19 @@ def rehash(folder: Path) -> None:
     (folder / "sha256.json").write_text(json.dumps(hashes))
 
 
-def test_what_is_saved_comes_back_in_half_precision(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for name in TINY:
-        with subtests.test(name=name):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder = str(saved(name, tmp_path / "copy"))
-            before, after = build(name), load_model(folder, device="cpu")
-            assert after.name == folder  # as it is asked for, by a link too
-            assert after.config == before.config
-            for key, weight in before.module.state_dict().items():
-                loaded = after.module.state_dict()[key]
-                assert loaded.dtype == torch.float32
-                torch.testing.assert_close(loaded, weight.half().float(), atol=0, rtol=0)
-            ids = [[token.id for token in model.tokens(SENTENCE)] for model in (before, after)]
-            assert ids[0] == ids[1]
-            assert after.trace(SENTENCE).check() < 1e-5
+@cases("name", TINY)
+def test_what_is_saved_comes_back_in_half_precision(name, tmp_path: Path) -> None:
+    folder = str(saved(name, tmp_path / "copy"))
+    before, after = build(name), load_model(folder, device="cpu")
+    assert after.name == folder  # as it is asked for, by a link too
+    assert after.config == before.config
+    for key, weight in before.module.state_dict().items():
+        loaded = after.module.state_dict()[key]
+        assert loaded.dtype == torch.float32
+        torch.testing.assert_close(loaded, weight.half().float(), atol=0, rtol=0)
+    ids = [[token.id for token in model.tokens(SENTENCE)] for model in (before, after)]
+    assert ids[0] == ids[1]
+    assert after.trace(SENTENCE).check() < 1e-5
 
 
 def test_the_card_and_each_checkpoint_come_back(folder: Path) -> None:
@@ -136,27 +133,19 @@ def assert_refused(folder: Path) -> None:
     assert "tiny" in str(refusal.value)
 
 
-def test_a_damaged_model_is_refused_with_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for damage in DAMAGES:
-        with subtests.test(damage=damage):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder = saved("gpt", tmp_path / "tiny")
-            DAMAGES[damage](folder)
-            assert_refused(folder)
+@cases("damage", DAMAGES)
+def test_a_damaged_model_is_refused_with_a_sentence(damage, tmp_path: Path) -> None:
+    folder = saved("gpt", tmp_path / "tiny")
+    DAMAGES[damage](folder)
+    assert_refused(folder)
 
 
-def test_files_that_do_not_fit_each_other_are_refused_with_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for lie in UNTRUE:
-        with subtests.test(lie=lie):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder = saved("gpt", tmp_path / "tiny")
-            UNTRUE[lie](folder)
-            rehash(folder)
-            assert_refused(folder)
+@cases("lie", UNTRUE)
+def test_files_that_do_not_fit_each_other_are_refused_with_a_sentence(lie, tmp_path: Path) -> None:
+    folder = saved("gpt", tmp_path / "tiny")
+    UNTRUE[lie](folder)
+    rehash(folder)
+    assert_refused(folder)
 
 
 def test_a_checkpoint_is_checked_as_the_model_is(folder: Path) -> None:
@@ -174,15 +163,14 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path) -> None:
         save_asset(tmp_path / "x", model.module, model.tokenizer, card={})
 
 
-def test_an_unknown_model_is_refused_with_the_names_there_are(subtests: pytest.Subtests) -> None:
-    for name in ["gpt5", "", " ", "a\x00b", "x" * 5000, "\ud800", "<script>", "stories/.."]:
-        with subtests.test(name=name):
-            with pytest.raises(ValueError, match=r"There is no model") as refusal:
-                load_model(name)
-            message = str(refusal.value)
-            assert all(known in message for known in models)
-            assert len(message) < 600
-            message.encode()
+@cases("name", ["gpt5", "", " ", "a\x00b", "x" * 5000, "\ud800", "<script>", "stories/.."])
+def test_an_unknown_model_is_refused_with_the_names_there_are(name) -> None:
+    with pytest.raises(ValueError, match=r"There is no model") as refusal:
+        load_model(name)
+    message = str(refusal.value)
+    assert all(known in message for known in models)
+    assert len(message) < 600
+    message.encode()
 
 
 def test_where_no_folder_may_be_opened_none_is_told_from_one_that_is_not_there(
@@ -194,7 +182,6 @@ def test_where_no_folder_may_be_opened_none_is_told_from_one_that_is_not_there(
     monkeypatch.setattr("model.loading.registry.settings", lambda: of_the_hub)
     for name in ("someone/private", "someone/absent"):
         entry = models.found(name)
-        assert entry is not None
         assert (entry.hub, entry.folder) == (name, None)
 
 
@@ -203,22 +190,20 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         load_model(str(tmp_path))
 
 
+@cases("damage", [change_one_bit, Path.unlink])
 def test_a_damaged_vocabulary_is_refused_with_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    damage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for damage in [change_one_bit, Path.unlink]:
-        with subtests.test(damage=damage.__name__), pytest.MonkeyPatch.context() as monkeypatch:
-            tmp_path = tmp_path_factory.mktemp("case")
-            copy = tmp_path / "vocabulary"
-            copy.write_bytes(tokenizers.GPT2_VOCABULARY.read_bytes())
-            damage(copy)
-            monkeypatch.setattr(tokenizers, "GPT2_VOCABULARY", copy)
-            tokenizers.gpt2.cache_clear()
-            try:
-                with pytest.raises(ValueError, match=r"^GPT-2's vocabulary .*\.$"):
-                    GPT2Subset([])
-            finally:
-                tokenizers.gpt2.cache_clear()
+    copy = tmp_path / "vocabulary"
+    copy.write_bytes(tokenizers.GPT2_VOCABULARY.read_bytes())
+    damage(copy)
+    monkeypatch.setattr(tokenizers, "GPT2_VOCABULARY", copy)
+    tokenizers.gpt2.cache_clear()
+    try:
+        with pytest.raises(ValueError, match=r"^GPT-2's vocabulary .*\.$"):
+            GPT2Subset([])
+    finally:
+        tokenizers.gpt2.cache_clear()
 
 
 def test_a_tokenizer_is_what_its_description_says() -> None:

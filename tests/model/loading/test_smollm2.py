@@ -9,12 +9,9 @@ import pytest
 import torch
 
 from model import Intervention, Model
-from model.analysis.cost.cost import flops_by_part, growth, key_value_cache, memory, total_flops
-from model.analysis.cost.operations import Lengths, operations
 from model.analysis.heads.ranking import scores
-from model.analysis.heads.statistics import at_offset, families, induction, on_first
+from model.analysis.heads.statistics import at_offset, families, induction
 from model.analysis.run_comparison import losses, rounding
-from model.arithmetic.sizes import parameter_parts
 from model.download.entries import folder_of, is_on_disk, is_unpacked
 from model.download.gguf import MANIFEST
 from model.loading.registry import models
@@ -23,7 +20,6 @@ from model.nn.recorder import Recorder, recording
 from model.serving.engine import model_size
 from tests.model.analysis.attribution.test_edge_values import sum_to_logits
 from tests.model.analysis.attribution.test_score_parts import cells, hold
-from tests.model.analysis.cost.test_costs_of_hub_models import counted_products, products
 from tests.model.tiny import loaded
 from viz.notation.numbers import nats, settled
 
@@ -65,17 +61,6 @@ def test_it_has_an_induction_head_and_a_previous_token_head(smollm2: Model) -> N
     assert induction(trace.find("decoder.18.self").weights(6), len(ids)) >= 0.85
     assert at_offset(trace.find("decoder.16.self").weights(0), -1) >= 0.8
     assert trace.check() < 1e-3
-
-
-@pytest.mark.slow
-def test_nine_query_heads_share_three_key_heads_and_look_at_the_first_token(smollm2: Model) -> None:
-    assert (smollm2.config.heads, smollm2.config.key_heads) == (9, 3)
-    trace = smollm2.trace("The animal didn't cross the street because it was too tired.")
-    attention = trace.attention[5]
-    assert attention.vectors[1].shape[0] == 3
-    np.testing.assert_array_equal(attention.key[0], attention.key[2])
-    share = np.mean([on_first(a.weights(h)) for a in trace.attention for h in range(a.heads)])
-    assert share > 0.3
 
 
 def test_its_previous_token_head_needs_positions(smollm2: Model) -> None:
@@ -171,23 +156,3 @@ def test_the_parts_of_a_score_add_up_in_every_layer_and_those_of_a_logit(smollm2
     every = [cell for cell in cells(trace) if cell[1] == cell[0].layer % cell[0].heads]
     hold(smollm2, trace, every)
     sum_to_logits(smollm2, trace)
-
-
-def test_its_costs_are_those_of_its_modules(smollm2: Model) -> None:
-    model, lengths = smollm2, Lengths(1, 13)
-    attention = model.module.body.model.layers[0].self_attn
-    weights = sum(weight.numel() for weight in attention.parameters())
-    parts, steps = parameter_parts(model.config), operations(model.config, lengths)
-    named = {step.name: step for step in steps if step.place == "decoder.self"}
-    assert parts["Attention"] == 30 * weights
-    assert sum(parts.values()) == model.parameter_count
-    assert named["Q"].numbers + named["K and V"].numbers == 12_480
-    assert (
-        flops_by_part(model.config, lengths)["projections"] == 2 * 13 * 30 * weights == 690_094_080
-    )
-    assert key_value_cache(model.config, lengths) == 149_760
-    assert memory(model.config, lengths).activations == 4_397_952
-    assert counted_products(model, lengths) == products(model, lengths)
-    assert total_flops(model.config, lengths) == pytest.approx(3.51e9, rel=2e-3)
-    crossing = growth(lambda lengths: total_flops(model.config, lengths), 1).crossing
-    assert crossing == pytest.approx(3_802, abs=1)

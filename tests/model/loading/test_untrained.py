@@ -14,15 +14,11 @@ from model.code import checked_difference, listing
 from model.code.script import printed
 from model.loading.random_weights import with_random_weights
 from model.loading.registry import may_be_linked, untrained, untrained_models
-from model.loading.untrained import (
-    OF_THE_NOTES,
-    UNTRAINED,
-    UNTRAINED_BY_NAME,
-    untrained_bytes,
-)
+from model.loading.untrained import OF_THE_NOTES, UNTRAINED, UNTRAINED_BY_NAME, untrained_bytes
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
 from model.system.settings import settings
+from tests.cases import cases
 from tests.model.code.test_listing import run_listing
 from tests.model.nn.test_references import pytorchs_names, seeded_weights
 from tests.model.tiny import SENTENCE, TARGET, WORDS, closed_tokenizer
@@ -66,36 +62,31 @@ def read_by(model: Model, trace: Trace, name: str) -> Tensor:
     return torch.tensor(trace.residual[attention.stack][state])[None]
 
 
-def test_each_attention_is_pytorchs_module_with_the_same_weights(subtests: pytest.Subtests) -> None:
-    for name in CLASSES:
-        with subtests.test(name=name):
-            torch.manual_seed(0)
-            model = shallow(name)
-            trace, config = trace_of(model), model.config
-            state = model.module.state_dict()
-            for record in trace.attention:
-                kind = "cross" if record.kind == "cross" else "self"
-                ours = f"{record.stack}.blocks.{record.layer}.{kind}_attention"
-                theirs = nn.MultiheadAttention(
-                    config.d_model, config.heads, batch_first=True
-                ).eval()
-                theirs.load_state_dict(in_one(state, ours, config.d_model))
-                x = read_by(model, trace, record.name)
-                source = torch.tensor(trace.residual["encoder"][-1])[None] if kind == "cross" else x
-                n = x.shape[1]
-                future = (
-                    torch.ones(n, n, dtype=torch.bool).triu(1) if record.kind == "causal" else None
-                )
-                with torch.inference_mode():
-                    result, weights = theirs(
-                        x, source, source, attn_mask=future, average_attn_weights=False
-                    )
-                    own = model.layer(record.name).output(
-                        torch.tensor(record.output).transpose(0, 1).flatten(1)
-                    )
-                np.testing.assert_allclose(own, result[0], atol=CLOSE, rtol=CLOSE)
-                for head in range(record.heads):
-                    np.testing.assert_allclose(record.weights(head), weights[0, head], atol=CLOSE)
+@cases("name", CLASSES)
+def test_each_attention_is_pytorchs_module_with_the_same_weights(name) -> None:
+    torch.manual_seed(0)
+    model = shallow(name)
+    trace, config = trace_of(model), model.config
+    state = model.module.state_dict()
+    for record in trace.attention:
+        kind = "cross" if record.kind == "cross" else "self"
+        ours = f"{record.stack}.blocks.{record.layer}.{kind}_attention"
+        theirs = nn.MultiheadAttention(config.d_model, config.heads, batch_first=True).eval()
+        theirs.load_state_dict(in_one(state, ours, config.d_model))
+        x = read_by(model, trace, record.name)
+        source = torch.tensor(trace.residual["encoder"][-1])[None] if kind == "cross" else x
+        n = x.shape[1]
+        future = torch.ones(n, n, dtype=torch.bool).triu(1) if record.kind == "causal" else None
+        with torch.inference_mode():
+            result, weights = theirs(
+                x, source, source, attn_mask=future, average_attn_weights=False
+            )
+            own = model.layer(record.name).output(
+                torch.tensor(record.output).transpose(0, 1).flatten(1)
+            )
+        np.testing.assert_allclose(own, result[0], atol=CLOSE, rtol=CLOSE)
+        for head in range(record.heads):
+            np.testing.assert_allclose(record.weights(head), weights[0, head], atol=CLOSE)
 
 
 def in_one(state: dict[str, Tensor], ours: str, width: int) -> dict[str, Tensor]:
@@ -111,31 +102,24 @@ def in_one(state: dict[str, Tensor], ours: str, width: int) -> dict[str, Tensor]
     }
 
 
-def test_each_stack_is_pytorchs_transformer_with_the_same_weights(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in WITH_FEED_FORWARD:
-        with subtests.test(name=name):
-            torch.manual_seed(0)
-            model = shallow(name)
-            trace = trace_of(model)
-            memory = None
-            for stack in model.stacks():
-                start = torch.tensor(trace.residual[stack][0])[None]
-                with torch.inference_mode():
-                    states = pytorchs_states(model, stack, start, memory)
-                memory = states
-            if trace.prediction is None:
-                np.testing.assert_allclose(
-                    trace.residual["encoder"][-1], states[0], atol=CLOSE, rtol=CLOSE
-                )
-            else:
-                table = model.module.state_dict().get(
-                    "output.weight", torch.tensor(model.embedding)
-                )
-                shift = model.module.state_dict().get("output.bias", torch.zeros(len(WORDS)))
-                theirs = F.linear(states[0], table, shift)
-                np.testing.assert_allclose(trace.logits, theirs, atol=1e-4, rtol=1e-4)
+@cases("name", WITH_FEED_FORWARD)
+def test_each_stack_is_pytorchs_transformer_with_the_same_weights(name) -> None:
+    torch.manual_seed(0)
+    model = shallow(name)
+    trace = trace_of(model)
+    memory = None
+    for stack in model.stacks():
+        start = torch.tensor(trace.residual[stack][0])[None]
+        with torch.inference_mode():
+            states = pytorchs_states(model, stack, start, memory)
+        memory = states
+    if trace.prediction is None:
+        np.testing.assert_allclose(trace.residual["encoder"][-1], states[0], atol=CLOSE, rtol=CLOSE)
+    else:
+        table = model.module.state_dict().get("output.weight", torch.tensor(model.embedding))
+        shift = model.module.state_dict().get("output.bias", torch.zeros(len(WORDS)))
+        theirs = F.linear(states[0], table, shift)
+        np.testing.assert_allclose(trace.logits, theirs, atol=1e-4, rtol=1e-4)
 
 
 def pytorchs_states(model: Model, stack: str, x: Tensor, memory: Tensor | None) -> Tensor:
@@ -171,25 +155,22 @@ def fill_biases(theirs: nn.Module, state: dict[str, Tensor]) -> None:
     theirs.load_state_dict(missing | state)
 
 
-def test_the_listing_is_the_model_and_the_check_line_holds(subtests: pytest.Subtests) -> None:
-    for name in CLASSES:
-        with subtests.test(name=name):
-            torch.manual_seed(0)
-            model = shallow(name)
-            trace = trace_of(model)
-            assert trace.check() < CLOSE
-            assert checked_difference(model, trace, model.module.named_weights()) < CLOSE
-            made = run_listing(listing(model), model, trace)
-            if trace.prediction is not None:
-                np.testing.assert_allclose(made, trace.logits, atol=1e-4, rtol=1e-4)
-            else:
-                with torch.inference_mode():
-                    own = model.module(torch.tensor([[token.id for token in trace.tokens]]))
-                np.testing.assert_allclose(made, own[0], atol=1e-4, rtol=1e-4)
-                told = [float(number) for number in printed(model, trace).split()]
-                np.testing.assert_allclose(
-                    made[0, : len(told)], told, atol=2e-4
-                )  # as many are printed
+@cases("name", CLASSES)
+def test_the_listing_is_the_model_and_the_check_line_holds(name) -> None:
+    torch.manual_seed(0)
+    model = shallow(name)
+    trace = trace_of(model)
+    assert trace.check() < CLOSE
+    assert checked_difference(model, trace, model.module.named_weights()) < CLOSE
+    made = run_listing(listing(model), model, trace)
+    if trace.prediction is not None:
+        np.testing.assert_allclose(made, trace.logits, atol=1e-4, rtol=1e-4)
+    else:
+        with torch.inference_mode():
+            own = model.module(torch.tensor([[token.id for token in trace.tokens]]))
+        np.testing.assert_allclose(made, own[0], atol=1e-4, rtol=1e-4)
+        told = [float(number) for number in printed(model, trace).split()]
+        np.testing.assert_allclose(made[0, : len(told)], told, atol=2e-4)  # as many are printed
 
 
 def test_dropped_weights_in_training_are_those_of_pytorchs_module() -> None:
@@ -238,17 +219,16 @@ def test_a_class_without_w_o_keeps_the_heads_as_they_are() -> None:
         assert torch.equal(weight, torch.eye(len(weight))) == model.keeps_heads
 
 
-def test_the_size_that_is_told_is_that_of_the_weights(subtests: pytest.Subtests) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            torch.manual_seed(0)
-            config: TransformerConfig = UNTRAINED_BY_NAME[name].config
-            with torch.device("meta"):
-                counted = sum(weight.numel() for weight in Transformer(config).parameters())
-            assert untrained_bytes(name) == 4 * counted
-            if name == BIG:
-                assert untrained_models[name].about.startswith(f"{counted:,} parameters")
-                assert f"{4 * counted / 1e6:.0f} MB" in untrained_models[name].about
+@cases("name", NAMES)
+def test_the_size_that_is_told_is_that_of_the_weights(name) -> None:
+    torch.manual_seed(0)
+    config: TransformerConfig = UNTRAINED_BY_NAME[name].config
+    with torch.device("meta"):
+        counted = sum(weight.numel() for weight in Transformer(config).parameters())
+    assert untrained_bytes(name) == 4 * counted
+    if name == BIG:
+        assert untrained_models[name].about.startswith(f"{counted:,} parameters")
+        assert f"{4 * counted / 1e6:.0f} MB" in untrained_models[name].about
 
 
 def test_a_model_over_the_bound_is_refused_before_its_weights_are_made() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from deploy.attention_lens import NAMES
 from model import Attention, Trace, many
+from tests.cases import cases
 from tests.model.tiny import loaded
 
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -26,13 +27,12 @@ def run_examples(of: object, names: Mapping[str, Any]) -> dict[str, Any]:
     return space
 
 
-def test_a_table_comes_of_each(subtests: pytest.Subtests) -> None:
-    for of in [many, many.measure, many.patch_all]:
-        with subtests.test(of=of):
-            left = run_examples(of, {"model": loaded("house-gpt"), **vars(many)})
-            frame = left["frame"]
-            assert isinstance(frame, pd.DataFrame)
-            assert len(frame) >= 32
+@cases("of", [many, many.measure, many.patch_all])
+def test_a_table_comes_of_each(of) -> None:
+    left = run_examples(of, {"model": loaded("house-gpt"), **vars(many)})
+    frame = left["frame"]
+    assert isinstance(frame, pd.DataFrame)
+    assert len(frame) >= 32
 
 
 def test_traces_come_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,10 +44,9 @@ def test_traces_come_one_after_another(capsys: pytest.CaptureFixture[str]) -> No
     ]
 
 
-def test_tables_of_a_trace(subtests: pytest.Subtests) -> None:
-    for of in [Attention.to_dataframe, Trace.to_dataframe]:
-        with subtests.test(of=of.__name__):
-            run_examples(of, {"trace": loaded("house-gpt").trace(TEXT)})
+@cases("of", [Attention.to_dataframe, Trace.to_dataframe])
+def test_tables_of_a_trace(of) -> None:
+    run_examples(of, {"trace": loaded("house-gpt").trace(TEXT)})
 
 
 def test_both_are_names_of_the_package() -> None:

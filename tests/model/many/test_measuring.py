@@ -15,6 +15,7 @@ from model.analysis.heads import statistics
 from model.analysis.stream.steering import direction, steered
 from model.many import Prompt, accuracy, logit_difference, loss, measure, patch_all
 from model.nn.steering import Steering
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import loaded
 
@@ -48,7 +49,6 @@ def at(trace: Trace, word: str, number: int = 0) -> int:
 def logits_of(model: Model, prompt: Prompt, intervention: Intervention | None = None) -> np.ndarray:
     """(token, vocabulary)"""
     trace = model.trace(prompt.text, intervention=intervention or Intervention())
-    assert trace.logits is not None
     return trace.logits.astype(np.float64)
 
 
@@ -256,8 +256,17 @@ def test_a_steered_run_is_what_steering_gives(house: Model) -> None:
         expected = [difference(house, prompt, logits[None]) for logits in found.logits]
         rows = frame[frame["prompt"] == number]["logit_difference"]
         assert rows.tolist() == pytest.approx(expected, abs=CLOSE)
-    with pytest.raises(ValueError, match="cannot be ablated"):
-        measure(house, PROMPTS, metric=loss, interventions={"joy": steering}, ablate="zero")
+
+    def first(trace: Trace) -> float:
+        return float(trace.require_prediction().after(-1)[0])
+
+    frame = measure(
+        house, PROMPTS[:1], metric=first, interventions={"joy": steering}, ablate="zero"
+    )
+    for _, row in frame[frame["run"] == "joy"].iloc[::9].iterrows():
+        both = Intervention(ablated={(row["layer"], row["head"])}, steering=steering)
+        apart = first(house.trace(PROMPTS[0].text, intervention=both)) - row["first"]
+        assert row["first_effect"] == pytest.approx(apart, abs=CLOSE)
     for wrong, words in (
         (Steering(steering.toward, "decoder.9.self"), "no attention sub-layer"),
         (Steering(steering.toward[:5], "decoder.1.self"), "5 numbers"),
@@ -363,21 +372,18 @@ def test_resampling_by_role_takes_each_role_from_the_same_role(house: Model) -> 
     assert frame["d_effect"].abs().max() > 0.1
 
 
-def test_outputs_need_another_prompt_to_come_from(subtests: pytest.Subtests) -> None:
-    for prompts, words in [
-        (PROMPTS[:1], "No prompt but “When Mary"),
-        ([PROMPTS[0], "Then he left"], "the role “io”"),
-        (["It was so", "He was there too"], None),
-    ]:
-        with subtests.test(words=words):
-            metric = logit_difference("a", "the")
-            if words is None:
-                assert (
-                    len(measure(loaded("house-gpt"), prompts, metric=metric, ablate="mean")) == 64
-                )
-                continue
-            with pytest.raises(ValueError, match=words):
-                measure(loaded("house-gpt"), prompts, metric=metric, ablate="mean")
+@cases("prompts, words", [
+    (PROMPTS[:1], "No prompt but “When Mary"),
+    ([PROMPTS[0], "Then he left"], "the role “io”"),
+    (["It was so", "He was there too"], None),
+])  # fmt: skip
+def test_outputs_need_another_prompt_to_come_from(prompts, words) -> None:
+    metric = logit_difference("a", "the")
+    if words is None:
+        assert len(measure(loaded("house-gpt"), prompts, metric=metric, ablate="mean")) == 64
+        return
+    with pytest.raises(ValueError, match=words):
+        measure(loaded("house-gpt"), prompts, metric=metric, ablate="mean")
 
 
 def test_what_an_ablation_needs_is_said(house: Model) -> None:
@@ -435,29 +441,28 @@ def test_patches_with_another_metric(house: Model) -> None:
 # Other shapes, progress and end.
 
 
-def test_in_models_of_the_hub_too(subtests: pytest.Subtests) -> None:
-    for family in ["llama", "opt"]:
-        with subtests.test(family=family):
-            model, texts = hub_models.loaded(family), [hub_models.TEXT, "the dog saw the lion"]
-            change = Intervention(scale=0.5)
-            frame = measure(
-                model,
-                texts,
-                weights=[("last", "first")],
-                metric=loss,
-                ablate="zero",
-                interventions={"flat": change},
-            )
-            for row in frame[frame["layer"] == model.attention_names[1]].itertuples():
-                own = change if row.run == "flat" else Intervention()
-                left_out = replace(own, ablated=frozenset({(row.layer, row.head)}))
-                trace, without = (
-                    model.trace(texts[row.prompt], intervention=one) for one in (own, left_out)
-                )
-                assert row.weight == pytest.approx(
-                    trace.find(row.layer).weights(row.head)[-1, 0], abs=CLOSE
-                )
-                assert row.loss_effect == pytest.approx(loss(without) - loss(trace), abs=CLOSE)
+@cases("family", ["llama", "opt"])
+def test_in_models_of_the_hub_too(family) -> None:
+    model, texts = hub_models.loaded(family), [hub_models.TEXT, "the dog saw the lion"]
+    change = Intervention(scale=0.5)
+    frame = measure(
+        model,
+        texts,
+        weights=[("last", "first")],
+        metric=loss,
+        ablate="zero",
+        interventions={"flat": change},
+    )
+    for row in frame[frame["layer"] == model.attention_names[1]].itertuples():
+        own = change if row.run == "flat" else Intervention()
+        left_out = replace(own, ablated=frozenset({(row.layer, row.head)}))
+        trace, without = (
+            model.trace(texts[row.prompt], intervention=one) for one in (own, left_out)
+        )
+        assert row.weight == pytest.approx(
+            trace.find(row.layer).weights(row.head)[-1, 0], abs=CLOSE
+        )
+        assert row.loss_effect == pytest.approx(loss(without) - loss(trace), abs=CLOSE)
 
 
 def test_a_role_is_not_a_number_where_its_text_is_not_read() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from model.many import Prompt, logit_difference, measure, patch_all
 from model.many.prompts import answer_id, placed, prompts_of
+from tests.cases import cases
 from tests.model.tiny import loaded
 
 TEXT = "When Mary and John went home, John gave a book to"
@@ -45,20 +46,17 @@ def test_words_of_a_script_without_spaces_are_found() -> None:
     assert words_of("我喜欢猫", {"cat": "猫"})["cat"] != ""
 
 
-def test_a_role_that_is_not_there_once_is_quoted(subtests: pytest.Subtests) -> None:
-    for role, words in [
-        ("giver", "nowhere in"),
-        ("John", "2 times in"),
-        ("nd", "nowhere in"),
-        (" ", "nowhere in"),
-        ("[Peter] gave", "nowhere in"),
-    ]:
-        with subtests.test(role=role):
-            with pytest.raises(ValueError, match=words) as refusal:
-                measure(loaded("house-gpt"), [TEXT, Prompt(TEXT, roles={"subject": role})])
-            assert all(
-                quoted in str(refusal.value) for quoted in ("“subject”", f"“{role}”", f"“{TEXT}”")
-            )
+@cases("role, words", [
+    ("giver", "nowhere in"),
+    ("John", "2 times in"),
+    ("nd", "nowhere in"),
+    (" ", "nowhere in"),
+    ("[Peter] gave", "nowhere in"),
+])  # fmt: skip
+def test_a_role_that_is_not_there_once_is_quoted(role, words) -> None:
+    with pytest.raises(ValueError, match=words) as refusal:
+        measure(loaded("house-gpt"), [TEXT, Prompt(TEXT, roles={"subject": role})])
+    assert all(quoted in str(refusal.value) for quoted in ("“subject”", f"“{role}”", f"“{TEXT}”"))
 
 
 def test_the_first_and_the_last_token_have_roles_always() -> None:
@@ -87,19 +85,16 @@ def test_an_answer_is_the_token_that_would_follow() -> None:
     assert answer_id(loaded("stories"), Prompt("tom saw a"), "dog") >= 0
 
 
-def test_an_answer_that_is_no_token_is_quoted(subtests: pytest.Subtests) -> None:
-    for prompt, words in [
-        (
-            Prompt(TEXT, answers=("Mary", "Nebuchadnezzar")),
-            "“Nebuchadnezzar” is not one token after",
-        ),
-        (Prompt(TEXT + " ", answers=("Mary", "John")), "ends in a space"),
-        (Prompt(TEXT, answers=("Mary",)), "needs 2 answers"),
-        (Prompt(TEXT), "needs 2 answers"),
-        (Prompt(TEXT, answers=(1, 10**9)), "none has the id 1000000000"),
-    ]:
-        with subtests.test(prompt=prompt, words=words), pytest.raises(ValueError, match=words):
-            measure(loaded("house-gpt"), [prompt], metric=logit_difference())
+@cases("prompt, words", [
+    (Prompt(TEXT, answers=("Mary", "Nebuchadnezzar")), "“Nebuchadnezzar” is not one token after"),
+    (Prompt(TEXT + " ", answers=("Mary", "John")), "ends in a space"),
+    (Prompt(TEXT, answers=("Mary", )), "needs 2 answers"),
+    (Prompt(TEXT), "needs 2 answers"),
+    (Prompt(TEXT, answers=(1, 10**9)), "none has the id 1000000000"),
+])  # fmt: skip
+def test_an_answer_that_is_no_token_is_quoted(prompt, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        measure(loaded("house-gpt"), [prompt], metric=logit_difference())
 
 
 def test_an_encoder_has_no_answers() -> None:
@@ -121,17 +116,16 @@ def test_texts_dictionaries_and_tables_are_prompts() -> None:
     assert prompts_of(["a b", expected[1]]) == [Prompt("a b"), expected[1]]
 
 
-def test_what_is_no_prompt_is_refused(subtests: pytest.Subtests) -> None:
-    for given, words in [
-        ([{"text": "a", "role": "b"}], "no 'role'; it has text, condition,"),
-        ([{"condition": "b"}], "has no text"),
-        ([3], "3 is no prompt"),
-    ]:
-        with subtests.test(given=given):
-            with pytest.raises(ValueError, match=words):
-                prompts_of(given)
-            with pytest.raises(ValueError, match="weights is \\('last"):
-                measure(loaded("gpt"), ["the cat"], weights=("last", "first"))  # type: ignore[arg-type]
+@cases("given, words", [
+    ([{"text": "a", "role": "b"}], "no 'role'; it has text, condition,"),
+    ([{"condition": "b"}], "has no text"),
+    ([3], "3 is no prompt"),
+])  # fmt: skip
+def test_what_is_no_prompt_is_refused(given, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        prompts_of(given)
+    with pytest.raises(ValueError, match="weights is \\('last"):
+        measure(loaded("gpt"), ["the cat"], weights=("last", "first"))  # type: ignore[arg-type]
 
 
 def test_a_corrupt_text_of_another_length_is_refused() -> None:

@@ -14,6 +14,7 @@ from model import Intervention, Model, TextTooLongError, Trace
 from model.many import trace_all
 from model.nn.patches import Patch
 from model.trace.lazy import arrays_of
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import loaded, sentence
 
@@ -79,22 +80,20 @@ def test_each_text_gives_what_it_gives_alone(model: Model) -> None:
 
 
 @pytest.mark.slow
-def test_so_it_does_in_the_families_of_the_hub(subtests: pytest.Subtests) -> None:
-    for family in (*FAMILIES, *PADDING_READ):
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            texts = texts_of(hub_models.TEXT)
-            for text, trace in zip(
-                texts, trace_all(model, texts, batch=4, record="full"), strict=True
-            ):
-                assert_alike(trace, model.trace(text, record="full"))
+@cases("family", (*FAMILIES, *PADDING_READ))
+def test_so_it_does_in_the_families_of_the_hub(family) -> None:
+    model = hub_models.loaded(family)
+    texts = texts_of(hub_models.TEXT)
+    for text, trace in zip(texts, trace_all(model, texts, batch=4, record="full"), strict=True):
+        assert_alike(trace, model.trace(text, record="full"))
 
 
 FIRST = "decoder.0.self"
 
 
-def test_an_intervention_changes_each_text_as_it_does_alone(subtests: pytest.Subtests) -> None:
-    for intervention in [
+@cases(
+    "intervention",
+    [
         Intervention(ablated=frozenset({(FIRST, 1)})),
         Intervention(hidden=frozenset({0})),
         Intervention(window=2),
@@ -107,18 +106,19 @@ def test_an_intervention_changes_each_text_as_it_does_alone(subtests: pytest.Sub
         Intervention(fill=0.0),
         Intervention(fill=-10.0),  # so little that a trial takes it for rounding
         Intervention(dropout=0.5),
-    ]:
-        with subtests.test(intervention=intervention):
-            model = loaded("gpt")
-            texts = texts_of(sentence(model))
-            changed = list(trace_all(model, texts, intervention=intervention, batch=3))
-            for text, trace in zip(texts, changed, strict=True):
-                assert_alike(trace, model.trace(text, intervention=intervention))
-            plain = model.trace(texts[0])
-            assert any(
-                not np.array_equal(one.weights(), other.weights())
-                for one, other in zip(changed[0].attention, plain.attention, strict=True)
-            )
+    ],
+)
+def test_an_intervention_changes_each_text_as_it_does_alone(intervention) -> None:
+    model = loaded("gpt")
+    texts = texts_of(sentence(model))
+    changed = list(trace_all(model, texts, intervention=intervention, batch=3))
+    for text, trace in zip(texts, changed, strict=True):
+        assert_alike(trace, model.trace(text, intervention=intervention))
+    plain = model.trace(texts[0])
+    assert any(
+        not np.array_equal(one.weights(), other.weights())
+        for one, other in zip(changed[0].attention, plain.attention, strict=True)
+    )
 
 
 def test_parts_of_another_text_are_put_into_each() -> None:
@@ -130,44 +130,40 @@ def test_parts_of_another_text_are_put_into_each() -> None:
         assert_alike(trace, model.trace(text, intervention=change))
 
 
-def test_one_at_a_time_gives_the_same_bits(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "bert"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            texts = texts_of(sentence(model))
-            for text, trace in zip(texts, trace_all(model, texts, batch=1), strict=True):
-                alone = model.trace(text)
-                for ours, theirs in zip(trace.attention, alone.attention, strict=True):
-                    assert np.array_equal(ours.output, theirs.output)
+@cases("name", ["gpt", "bert"])
+def test_one_at_a_time_gives_the_same_bits(name) -> None:
+    model = loaded(name)
+    texts = texts_of(sentence(model))
+    for text, trace in zip(texts, trace_all(model, texts, batch=1), strict=True):
+        alone = model.trace(text)
+        for ours, theirs in zip(trace.attention, alone.attention, strict=True):
+            assert np.array_equal(ours.output, theirs.output)
 
 
-def test_texts_are_read_as_they_are_needed_and_traces_are_not_kept(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["gpt", "bert", "translator"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            read = 0
+@cases("name", ["gpt", "bert", "translator"])
+def test_texts_are_read_as_they_are_needed_and_traces_are_not_kept(name) -> None:
+    model = loaded(name)
+    read = 0
 
-            def endless() -> Iterator[str]:
-                nonlocal read
-                for text in cycle(texts_of(sentence(model))):
-                    read += 1
-                    yield text
+    def endless() -> Iterator[str]:
+        nonlocal read
+        for text in cycle(texts_of(sentence(model))):
+            read += 1
+            yield text
 
-            alive: list[weakref.ref[Trace]] = []
-            most: list[int] = []
-            passes = trace_all(model, endless(), batch=4)
-            assert read == 0
-            for trace in islice(passes, 40):
-                alive = [one for one in alive if one() is not None] + [weakref.ref(trace)]
-                most.append(len(alive))
-            assert max(most) <= 2  # the last one, while the next is made
-            assert read <= 40 + 4 + 1
-            passes.close()  # type: ignore[attr-defined]
-            del trace
-            gc.collect()
-            assert all(one() is None for one in alive)
+    alive: list[weakref.ref[Trace]] = []
+    most: list[int] = []
+    passes = trace_all(model, endless(), batch=4)
+    assert read == 0
+    for trace in islice(passes, 40):
+        alive = [one for one in alive if one() is not None] + [weakref.ref(trace)]
+        most.append(len(alive))
+    assert max(most) <= 2  # the last one, while the next is made
+    assert read <= 40 + 4 + 1
+    passes.close()  # type: ignore[attr-defined]
+    del trace
+    gc.collect()
+    assert all(one() is None for one in alive)
 
 
 def test_a_trace_holds_its_own_text_alone() -> None:

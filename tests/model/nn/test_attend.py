@@ -1,7 +1,6 @@
 """`attend` called directly: grouped keys, masks given by hand, rows with nothing to look at."""
 
 import math
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,10 @@ from model.nn.masks import causal_mask, changed_mask
 from model.nn.places import Place
 from model.nn.recorder import Recorder, current, recording
 from model.trace.collect import attention_record
+from tests.cases import cases
 
+SELF = Place("encoder", 0, "self")
 PATHS = pytest.mark.parametrize("explicit", [False, True], ids=["fused", "explicit"])
-SELF, CAUSAL = Place("encoder", 0, "self"), Place("decoder", 0, "causal")
 
 
 def vectors(heads: int, length: int, device: str = "cpu") -> Tensor:
@@ -43,55 +43,6 @@ def recorded(
     with recording(recorder):
         output = attend(query, key, value, place, mask=mask)
     return output, attention_record(recorder.attention[0], (), Projection())
-
-
-@PATHS
-def test_grouped_keys_are_repeated_keys(
-    explicit: bool, device: str, subtests: pytest.Subtests
-) -> None:
-    for place, groups in product([SELF, CAUSAL], [2, 6]):
-        with subtests.test(place=place, groups=groups):
-            query = vectors(6, 5, device)
-            key, value = vectors(6 // groups, 5, device), vectors(6 // groups, 5, device).flip(-1)
-            repeated = (grouped.repeat_interleave(groups, 1) for grouped in (key, value))
-            output, attention = recorded(query, key, value, place, explicit=explicit)
-            expected, plain = recorded(query, *repeated, place, explicit=explicit)
-            torch.testing.assert_close(output, expected)
-            assert attention.vectors[1].shape[0] == 6 // groups
-            for name in ("query", "key", "value"):
-                np.testing.assert_array_equal(getattr(attention, name), getattr(plain, name))
-            for head in range(6):
-                for step in ("scores", "masked", "weights", "context"):
-                    ours, theirs = getattr(attention, step)(head), getattr(plain, step)(head)
-                    np.testing.assert_allclose(ours, theirs, atol=1e-6)
-            assert attention.check() < 1e-5
-
-
-@PATHS
-def test_a_row_with_every_key_masked_is_zero_and_leaves_the_others_alone(
-    explicit: bool, device: str
-) -> None:
-    x = vectors(2, 4, device)
-    mask = causal_mask(4).to(device)
-    mask[2] = False
-    output, attention = recorded(x, x, x, mask=mask, explicit=explicit)
-    assert (output[:, :, 2] == 0).all()
-    open_rows, _ = recorded(x, x, x, CAUSAL, explicit=explicit)
-    torch.testing.assert_close(output[:, :, [0, 1, 3]], open_rows[:, :, [0, 1, 3]])
-    for head in range(2):
-        assert (attention.weights(head)[2] == 0).all()
-        assert (attention.output[head][2] == 0).all()
-    assert attention.check() < 1e-5
-
-
-@PATHS
-def test_every_row_masked_gives_zeros_and_never_nan(explicit: bool, device: str) -> None:
-    x = vectors(2, 3, device)
-    nothing = torch.zeros(3, 3, dtype=torch.bool, device=device)
-    output, attention = recorded(x, x, x, mask=nothing, explicit=explicit)
-    assert (output == 0).all()
-    assert (attention.weights(0) == 0).all()
-    assert attention.check() < 1e-6  # rounding of the scores, which an explicit pass keeps
 
 
 def test_a_kernel_that_leaves_nan_in_an_empty_row_does_no_harm(
@@ -117,36 +68,30 @@ def test_a_kernel_that_leaves_nan_in_an_empty_row_does_no_harm(
 
 
 @PATHS
-def test_a_row_filled_with_a_large_number_only_is_uniform(
-    explicit: bool, subtests: pytest.Subtests
-) -> None:
-    for mask_value in [-1e9, -1e20]:
-        with subtests.test(mask_value=mask_value):
-            x = vectors(1, 4)
-            nothing = torch.zeros(4, 4, dtype=torch.bool)
-            intervention = Intervention(fill=mask_value)
-            output, attention = recorded(
-                x, x, x, mask=nothing, explicit=explicit, intervention=intervention
-            )
-            np.testing.assert_allclose(attention.weights(0), 0.25)
-            torch.testing.assert_close(output[0, 0, 0], x[0, 0].mean(0))
+@cases("mask_value", [-1e9, -1e20])
+def test_a_row_filled_with_a_large_number_only_is_uniform(mask_value, explicit: bool) -> None:
+    x = vectors(1, 4)
+    nothing = torch.zeros(4, 4, dtype=torch.bool)
+    intervention = Intervention(fill=mask_value)
+    output, attention = recorded(
+        x, x, x, mask=nothing, explicit=explicit, intervention=intervention
+    )
+    np.testing.assert_allclose(attention.weights(0), 0.25)
+    torch.testing.assert_close(output[0, 0, 0], x[0, 0].mean(0))
 
 
 @PATHS
+@cases("scale", [None, 1.0, 0.0, -0.7, 5.0])
 def test_the_factor_is_the_given_one_or_one_over_the_root_of_the_width(
-    explicit: bool, device: str, subtests: pytest.Subtests
+    scale, explicit: bool, device: str
 ) -> None:
-    for scale in [None, 1.0, 0.0, -0.7, 5.0]:
-        with subtests.test(scale=scale):
-            x = vectors(2, 4, device)
-            intervention = Intervention(scale=scale)
-            output, attention = recorded(
-                x, x.flip(-1), x, explicit=explicit, intervention=intervention
-            )
-            factor = 1 / math.sqrt(8) if scale is None else scale
-            assert attention.scale == pytest.approx(factor)
-            expected = (x @ x.flip(-1).mT * factor).softmax(-1) @ x
-            torch.testing.assert_close(output, expected)
+    x = vectors(2, 4, device)
+    intervention = Intervention(scale=scale)
+    output, attention = recorded(x, x.flip(-1), x, explicit=explicit, intervention=intervention)
+    factor = 1 / math.sqrt(8) if scale is None else scale
+    assert attention.scale == pytest.approx(factor)
+    expected = (x @ x.flip(-1).mT * factor).softmax(-1) @ x
+    torch.testing.assert_close(output, expected)
 
 
 def test_a_factor_of_the_callers_own_is_used_and_recorded() -> None:
@@ -191,15 +136,6 @@ def test_an_intervention_adds_to_the_mask_or_lifts_it() -> None:
     assert changed(None, blocked={(0, 2), (7, 7)}) == [[t, t, f], [t, t, t]]
     assert changed(own, hidden={1}, blocked={(1, 0)}) == [[t, f, f], [f, f, t]]
     assert changed(own, mask="none", hidden={0}) == [[f, t, t], [f, t, t]]
-
-
-def test_the_two_routes_to_a_causal_mask_are_equal() -> None:
-    """Minus infinity before softmax; or softmax, zero the future, divide by what is left."""
-    x = vectors(1, 5)
-    _, masked = recorded(x, x, x, CAUSAL)
-    _, unmasked = recorded(x, x, x)
-    past = np.tril(unmasked.weights(0))
-    np.testing.assert_allclose(masked.weights(0), past / past.sum(-1, keepdims=True), atol=1e-6)
 
 
 def test_rotary_positions_turn_pairs_and_scores_see_only_the_distance() -> None:

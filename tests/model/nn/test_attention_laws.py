@@ -13,7 +13,6 @@ from model import Attention, Model, Trace
 from tests.model.tiny import loaded, of_shape, sentence, target
 
 NEAR = 1e-5
-WITH_DECODER = of_shape("decoder", "encoder-decoder")
 TRANSLATORS = of_shape("encoder-decoder")
 
 
@@ -69,34 +68,6 @@ def test_an_explicit_pass_computes_the_scores_and_weights_that_are_derived(
                 ours, theirs = getattr(attention, step)(head), getattr(derived, step)(head)
                 np.testing.assert_allclose(ours, theirs, atol=2e-5, rtol=2e-5, err_msg=step)
         np.testing.assert_allclose(attention.output, derived.output, atol=NEAR)
-
-
-def test_rows_of_weights_sum_to_one(trace: Trace) -> None:
-    for attention, head in every_head(trace):
-        weights = attention.weights(head)
-        np.testing.assert_allclose(weights.sum(-1), 1, atol=NEAR)
-        assert (weights >= 0).all()
-
-
-@pytest.mark.models(WITH_DECODER)
-def test_a_causal_mask_lets_no_query_look_at_the_future(trace: Trace) -> None:
-    causal = [pair for pair in every_head(trace) if pair[0].kind == "causal"]
-    assert causal
-    for attention, head in causal:
-        future = np.triu(np.ones_like(attention.weights(head)), 1) > 0
-        assert (attention.weights(head)[future] == 0).all()
-        assert np.isneginf(attention.masked(head)[future]).all()
-        assert (attention.weights(head)[~future] > 0).all()
-
-
-def test_a_mask_is_given_wherever_something_may_not_look(trace: Trace) -> None:
-    for attention in trace.attention:
-        expected = may_look(attention).numpy()
-        if attention.kind == "causal":
-            assert attention.mask.dtype == np.bool_
-            np.testing.assert_array_equal(attention.mask, expected)
-        else:
-            assert attention.mask is None
 
 
 @pytest.mark.models(of_shape("decoder"))
@@ -181,11 +152,3 @@ def test_heads_may_have_masks_of_their_own() -> None:
         np.testing.assert_array_equal(own.weights(head) > 0, mask)
     exact = np.stack([own.context(head) for head in range(own.heads)])
     assert replace(own, output=exact).check() < NEAR < own.check()
-
-
-def test_equal_words_keep_their_own_rows() -> None:
-    trace = loaded("gpt").trace("the cat saw the cat")
-    assert [token.text for token in trace.tokens] == ["the", "cat", "saw", "the", "cat"]
-    weights = trace.attention[0].weights(0)
-    assert weights.shape == (5, 5)
-    assert not np.allclose(weights[1], weights[4])

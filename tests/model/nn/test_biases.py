@@ -17,6 +17,7 @@ from model.loading.random_weights import with_random_weights
 from model.loading.untrained import UNTRAINED_BY_NAME
 from model.nn.biases import alibi_slopes, distance_buckets
 from model.nn.config import TransformerConfig
+from tests.cases import cases
 
 TEXT = "The cat sat on the mat, and the dog saw the cat on the mat"
 TARGET = "the dog saw the cat"
@@ -31,11 +32,10 @@ def test_a_bucket_is_t5s_own(subtests: pytest.Subtests) -> None:
             assert torch.equal(ours, theirs)
 
 
-def test_slopes_are_those_of_bloom(subtests: pytest.Subtests) -> None:
-    for heads in [1, 4, 6, 8, 12, 20]:
-        with subtests.test(heads=heads):
-            grown = build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), heads, torch.float32)
-            np.testing.assert_allclose(alibi_slopes(heads), grown[:, 0, 1], rtol=1e-6)
+@cases("heads", [1, 4, 6, 8, 12, 20])
+def test_slopes_are_those_of_bloom(heads) -> None:
+    grown = build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), heads, torch.float32)
+    np.testing.assert_allclose(alibi_slopes(heads), grown[:, 0, 1], rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -138,18 +138,17 @@ def by_hand(model: Model, trace: Any, layer: int, head: int, without: str) -> np
     return grown / total[:, None]
 
 
-def test_every_stage_is_what_its_formula_says(stages: Model, subtests: pytest.Subtests) -> None:
+@cases("without, explicit", product(["", "cap", "bias", "sinks"], [False, True]))
+def test_every_stage_is_what_its_formula_says(without, explicit, stages: Model) -> None:
     """ALiBi's slopes of four heads are 1/4, 1/16, 1/64 and 1/256."""
-    for without, explicit in product(["", "cap", "bias", "sinks"], [False, True]):
-        with subtests.test(without=without, explicit=explicit):
-            changed = Intervention(**{without: False}) if without else Intervention()
-            trace = stages.trace(TEXT, intervention=changed, explicit=explicit)
-            for record in trace.attention:
-                for head in range(record.heads):
-                    expected = by_hand(stages, trace, record.layer, head, without)
-                    np.testing.assert_allclose(record.weights(head), expected, atol=1e-5)
-                assert record.window == (8 if record.layer % 2 == 0 else None)
-            assert trace.check() < 1e-4
+    changed = Intervention(**{without: False}) if without else Intervention()
+    trace = stages.trace(TEXT, intervention=changed, explicit=explicit)
+    for record in trace.attention:
+        for head in range(record.heads):
+            expected = by_hand(stages, trace, record.layer, head, without)
+            np.testing.assert_allclose(record.weights(head), expected, atol=1e-5)
+        assert record.window == (8 if record.layer % 2 == 0 else None)
+    assert trace.check() < 1e-4
 
 
 def test_one_bias_is_recorded_once_for_all_layers(stages: Model) -> None:

@@ -17,8 +17,9 @@ from model import Intervention, Model, Trace, load_model, models
 from model.nn.patches import Patch, PatchPart
 from model.nn.recorder import AttentionCall, Recorder, recording
 from model.run.model import trace_of_pass
-from model.run.passes import from_other_run
+from model.run.other_run import from_other_run
 from model.trace.collect import words_of
+from tests.cases import cases
 from tests.model import hub_models as families
 from tests.model.conftest import DEVICES
 from tests.model.device import DEVICE, Crossings, device, moved
@@ -157,24 +158,23 @@ def test_every_pass_runs_where_the_model_is_and_waits_for_nothing(name: str) -> 
         assert len(recorder.attention) == len(model.attention_names), said
 
 
-def test_no_weight_or_table_is_left_behind_when_a_model_moves(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "hub llama"]:
-        with subtests.test(name=name):
-            module = (
-                (
-                    load_model(str(families.saved("llama")), device="cpu")
-                    if name == "hub llama"
-                    else loaded.__wrapped__(name)
-                )
-                .on(DEVICE)
-                .module
-            )
-            assert {tensor.device for tensor in module.parameters()} == {DEVICE}
-            assert {tensor.device for tensor in module.buffers()} <= {DEVICE}
-            assert module.embedding.tokens.weight.device == DEVICE
-            table = getattr(module.embedding, "positions", None)
-            assert table is None or table.weight.device == DEVICE
-            assert module.output_matrix is None or module.output_matrix.device == DEVICE
+@cases("name", ["gpt", "hub llama"])
+def test_no_weight_or_table_is_left_behind_when_a_model_moves(name) -> None:
+    module = (
+        (
+            load_model(str(families.saved("llama")), device="cpu")
+            if name == "hub llama"
+            else loaded.__wrapped__(name)
+        )
+        .on(DEVICE)
+        .module
+    )
+    assert {tensor.device for tensor in module.parameters()} == {DEVICE}
+    assert {tensor.device for tensor in module.buffers()} <= {DEVICE}
+    assert module.embedding.tokens.weight.device == DEVICE
+    table = getattr(module.embedding, "positions", None)
+    assert table is None or table.weight.device == DEVICE
+    assert module.output_matrix is None or module.output_matrix.device == DEVICE
 
 
 PLANTED: dict[str, tuple[str, Callable[[AttentionCall], object]]] = {
@@ -203,80 +203,65 @@ def cells(call: AttentionCall) -> torch.Tensor:
     return torch.ones(call.query.shape[-2], call.key.shape[-2])
 
 
-def test_what_crosses_or_waits_is_noticed(subtests: pytest.Subtests) -> None:
-    for name, planted in product(["gpt", "hub llama"], PLANTED):
-        with subtests.test(name=name, planted=planted), pytest.MonkeyPatch.context() as monkeypatch:
-            from model.nn import attention
+@cases("name, planted", product(["gpt", "hub llama"], PLANTED))
+def test_what_crosses_or_waits_is_noticed(name, planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    from model.nn import attention
 
-            on_device(name)  # loaded before the fault: what a load proves would notice it too
-            fused = attention.fused
-            kind, does = PLANTED[planted]
+    on_device(name)  # loaded before the fault: what a load proves would notice it too
+    fused = attention.fused
+    kind, does = PLANTED[planted]
 
-            def faulty(call: AttentionCall, dropout: float) -> torch.Tensor:
-                made = does(call)
-                return fused(made if isinstance(made, AttentionCall) else call, dropout)
+    def faulty(call: AttentionCall, dropout: float) -> torch.Tensor:
+        made = does(call)
+        return fused(made if isinstance(made, AttentionCall) else call, dropout)
 
-            monkeypatch.setattr(attention, "fused", faulty)
-            *_, crossings = pass_there(name, Recorder(level="attention"))
-            assert getattr(crossings, kind)
-            assert len(crossings.all) == len(getattr(crossings, kind))
-
-
-def test_a_trace_says_which_device_its_pass_ran_on(subtests: pytest.Subtests) -> None:
-    for where, name in product(DEVICES, ["gpt", "house-gpt", "hub llama", "hub bart"]):
-        with subtests.test(where=where, name=name):
-            if name.startswith("hub "):
-                model = load_model(str(families.saved(name.removeprefix("hub "))), device=where)
-                trace = model.trace(HUB_TEXT, families.TARGET if "bart" in name else None)
-            else:
-                model = loaded(name, where)
-                trace = model.trace(sentence(model), target(model))
-            place = next(iter(model.module.parameters())).device
-            assert place.type == where
-            assert trace.device == words_of(place)
-            assert (trace.device == "the CPU") is (where == "cpu")
+    monkeypatch.setattr(attention, "fused", faulty)
+    *_, crossings = pass_there(name, Recorder(level="attention"))
+    assert getattr(crossings, kind)
+    assert len(crossings.all) == len(getattr(crossings, kind))
 
 
+@cases("where, name", product(DEVICES, ["gpt", "house-gpt", "hub llama", "hub bart"]))
+def test_a_trace_says_which_device_its_pass_ran_on(where, name) -> None:
+    if name.startswith("hub "):
+        model = load_model(str(families.saved(name.removeprefix("hub "))), device=where)
+        trace = model.trace(HUB_TEXT, families.TARGET if "bart" in name else None)
+    else:
+        model = loaded(name, where)
+        trace = model.trace(sentence(model), target(model))
+    place = next(iter(model.module.parameters())).device
+    assert place.type == where
+    assert trace.device == words_of(place)
+    assert (trace.device == "the CPU") is (where == "cpu")
+
+
+@cases("kind, other", [("cuda", "cuda:1"), ("mps", "mps")])
 def test_auto_takes_the_graphics_processor_where_there_is_one_and_else_the_cpu(
-    subtests: pytest.Subtests,
+    kind, other, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a GPU moving there fails: PyTorch says so, and so it was tried."""
-    for kind, other in [("cuda", "cuda:1"), ("mps", "mps")]:
-        with subtests.test(kind=kind), pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.delenv("ATTENTION_DEVICE", raising=False)
-            for name in ("induction", str(families.saved("llama"))):
-                for known in (torch.cuda, torch.backends.mps):
-                    monkeypatch.setattr(known, "is_available", lambda: False)
-                assert load_model(name).device == torch.device("cpu")
-                moved: list[torch.device] = []
-                move = torch.nn.Module.to
+    monkeypatch.delenv("ATTENTION_DEVICE", raising=False)
+    for name in ("induction", str(families.saved("llama"))):
+        for known in (torch.cuda, torch.backends.mps):
+            monkeypatch.setattr(known, "is_available", lambda: False)
+        assert load_model(name).device == torch.device("cpu")
+        moved: list[torch.device] = []
+        move = torch.nn.Module.to
 
-                def noted(module: Any, place: Any, moved: Any = moved, move: Any = move) -> Any:
-                    moved.append(torch.device(place))
-                    return move(module, DEVICE if torch.device(place).type == kind else place)
+        def noted(module: Any, place: Any, moved: Any = moved, move: Any = move) -> Any:
+            moved.append(torch.device(place))
+            return move(module, DEVICE if torch.device(place).type == kind else place)
 
-                with monkeypatch.context() as patched:
-                    there = torch.cuda if kind == "cuda" else torch.backends.mps
-                    patched.setattr(there, "is_available", lambda: True)
-                    patched.setattr(torch.nn.Module, "to", noted)
-                    patched.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
-                    assert load_model(name).device == torch.device(kind)
-                    assert moved[-1] == torch.device(kind)
-                    assert words_of(torch.device(kind)) != "the CPU"
-                    monkeypatch.setenv("ATTENTION_DEVICE", other)
-                    assert load_model(name).device == torch.device(other)
-                    monkeypatch.setenv("ATTENTION_DEVICE", "cpu")
-                    assert load_model(name).device == torch.device("cpu")
-                    monkeypatch.delenv("ATTENTION_DEVICE")
-
-
-def test_a_device_that_is_named_and_not_there_is_refused(subtests: pytest.Subtests) -> None:
-    for kind in ["cuda", "mps"]:
-        with subtests.test(kind=kind), pytest.MonkeyPatch.context() as monkeypatch:
-            for known in (torch.cuda, torch.backends.mps):
-                monkeypatch.setattr(known, "is_available", lambda: False)
-            monkeypatch.setenv("ATTENTION_DEVICE", kind)
-            said = f"names {kind.upper()}, but PyTorch finds no {kind.upper()} device"
-            for name in ("induction", str(families.saved("llama"))):
-                with pytest.raises(ValueError, match=said):
-                    load_model(name)
+        with monkeypatch.context() as patched:
+            there = torch.cuda if kind == "cuda" else torch.backends.mps
+            patched.setattr(there, "is_available", lambda: True)
+            patched.setattr(torch.nn.Module, "to", noted)
+            patched.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+            assert load_model(name).device == torch.device(kind)
+            assert moved[-1] == torch.device(kind)
+            assert words_of(torch.device(kind)) != "the CPU"
+            monkeypatch.setenv("ATTENTION_DEVICE", other)
+            assert load_model(name).device == torch.device(other)
+            monkeypatch.setenv("ATTENTION_DEVICE", "cpu")
+            assert load_model(name).device == torch.device("cpu")
+            monkeypatch.delenv("ATTENTION_DEVICE")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from model import Attention, Intervention, Model, Trace
+from tests.cases import cases
 from tests.model.tiny import SENTENCE, TINY, loaded, of_shape, run, sentence
 
 NEAR = 2e-5
@@ -26,15 +27,9 @@ INTERVENTIONS: dict[str, dict[str, Any]] = {
     "fill-1e20": {"fill": -1e20, "hidden": SET({2})},
     "fill-zero": {"fill": 0.0, "hidden": SET({2})},
     "dropout": {"dropout": 0.4, "seed": 7},
-    "everything": {
-        "scale": 0.9,
-        "mask": "causal",
-        "hidden": SET({1}),
-        "blocked": SET({(3, 2)}),
-        "fill": -1e9,
-        "dropout": 0.2,
-    },
-}
+    "everything": {"scale": 0.9, "mask": "causal", "hidden": SET({1}), "blocked": SET({(3, 2)}),
+        "fill": -1e9, "dropout": 0.2},
+}  # fmt: skip
 ON_TINY = pytest.mark.models(TINY)
 
 
@@ -86,18 +81,17 @@ def assert_unchanged(before: Attention, after: Attention) -> None:
 
 
 @ON_TINY
+@cases("intervention, explicit", product(INTERVENTIONS, [False, True]))
 def test_an_intervention_of_all_sublayers_gives_what_its_formula_gives(
-    model: Model, subtests: pytest.Subtests
+    intervention, explicit, model: Model
 ) -> None:
-    for intervention, explicit in product(INTERVENTIONS, [False, True]):
-        with subtests.test(intervention=intervention, explicit=explicit):
-            only = SET(model.attention_names) if "blocked" in INTERVENTIONS[intervention] else None
-            wanted = Intervention(**INTERVENTIONS[intervention], only=only)
-            trace = run(model, wanted, explicit=explicit)
-            for attention in trace.attention:
-                assert_ran_as(attention, wanted, trace.source)
-            assert trace.intervention == wanted
-            assert trace.check() < NEAR
+    only = SET(model.attention_names) if "blocked" in INTERVENTIONS[intervention] else None
+    wanted = Intervention(**INTERVENTIONS[intervention], only=only)
+    trace = run(model, wanted, explicit=explicit)
+    for attention in trace.attention:
+        assert_ran_as(attention, wanted, trace.source)
+    assert trace.intervention == wanted
+    assert trace.check() < NEAR
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from model.analysis.tokens.prediction import Sampling
 from model.nn.key_value_cache import Eviction, KeyValueCache
 from model.nn.masks import causal_mask
 from model.nn.recorder import Recorder, recording
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.hub_families import FAMILIES
 from tests.model.tiny import loaded, of_shape, sentence
@@ -78,59 +79,38 @@ def read_whole(model: Model, text: str, read: Sequence[int], eviction: Eviction)
     return passed(model, text, read, Recorder(changed, source=model.config.source))
 
 
-def test_each_step_gives_the_logits_of_a_pass_over_all_that_was_read(
-    subtests: pytest.Subtests,
-) -> None:
+@cases("name", [*OWN, *HUB, *MODERN, *STAGES])
+def test_each_step_gives_the_logits_of_a_pass_over_all_that_was_read(name) -> None:
     """With everything kept, and with what an eviction leaves."""
-    for name in [*OWN, *HUB, *MODERN, *STAGES]:
-        with subtests.test(name=name):
-            model, text = opened(name)
-            for eviction in EVICTIONS:
-                read, found, _ = written(model, text, eviction)
-                whole = read_whole(model, text, read, eviction)[-len(found) :]
-                assert (found - whole).abs().max() <= 1e-5 * whole.abs().max().clamp(min=1.0), (
-                    eviction
-                )
+    model, text = opened(name)
+    for eviction in EVICTIONS:
+        read, found, _ = written(model, text, eviction)
+        whole = read_whole(model, text, read, eviction)[-len(found) :]
+        assert (found - whole).abs().max() <= 1e-5 * whole.abs().max().clamp(min=1.0), eviction
 
 
-def test_an_eviction_changes_what_is_written(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "llama", "translator"]:
-        with subtests.test(name=name):
-            model, text = opened(name)
-            _, whole, _ = written(model, text, Eviction())
-            _, short, _ = written(model, text, Eviction(2))
-            assert (whole - short).abs().max() > 1e-3
-
-
-def test_what_can_be_read_no_more_is_dropped_and_all_else_is_kept(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in [*OWN, *HUB]:
-        with subtests.test(name=name):
-            model, text = opened(name)
-            own = 4 if name == "mistral" else None  # its own sliding window
-            for eviction in EVICTIONS:
-                read, _, cache = written(model, text, eviction)
-                assert cache.read == len(read)
-                stays = [
-                    at
-                    for at in range(len(read))
-                    if eviction.window is None
-                    or at < eviction.first
-                    or at > len(read) - eviction.window
-                    if own is None or at > len(read) - own
-                ]
-                kept = cache.kept
-                assert {
-                    one for one in model.attention_names if one.startswith("decoder")
-                } == kept.keys()
-                for sublayer, one in kept.items():
-                    source = len(model.tokens(text))
-                    expected = list(range(source)) if sublayer.endswith("cross") else stays
-                    assert one.positions.tolist() == expected
-                    assert one.key.shape[1] == model.config.key_head_count
-                    assert one.key.shape[2] == one.value.shape[2] == len(expected)
-                    assert one.nbytes == 2 * 4 * one.key.numel()
+@cases("name", [*OWN, *HUB])
+def test_what_can_be_read_no_more_is_dropped_and_all_else_is_kept(name) -> None:
+    model, text = opened(name)
+    own = 4 if name == "mistral" else None  # its own sliding window
+    for eviction in EVICTIONS:
+        read, _, cache = written(model, text, eviction)
+        assert cache.read == len(read)
+        stays = [
+            at
+            for at in range(len(read))
+            if eviction.window is None or at < eviction.first or at > len(read) - eviction.window
+            if own is None or at > len(read) - own
+        ]
+        kept = cache.kept
+        assert {one for one in model.attention_names if one.startswith("decoder")} == kept.keys()
+        for sublayer, one in kept.items():
+            source = len(model.tokens(text))
+            expected = list(range(source)) if sublayer.endswith("cross") else stays
+            assert one.positions.tolist() == expected
+            assert one.key.shape[1] == model.config.key_head_count
+            assert one.key.shape[2] == one.value.shape[2] == len(expected)
+            assert one.nbytes == 2 * 4 * one.key.numel()
 
 
 def test_the_look_ahead_mask_of_later_queries_ends_at_their_own_keys() -> None:

@@ -12,6 +12,7 @@ from model.analysis.heads.contributions import ablate_each
 from model.code.origin import origin
 from model.nn.patches import Patch, PatchKind, PatchPart
 from model.nn.places import Place
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import TARGET, TINY, loaded
 
@@ -74,42 +75,36 @@ def give_the_other_run(model: Model) -> None:
 A_IDS, B_IDS = (2, 3, 4, 2, 5), (2, 6, 3, 2, 5)
 
 
-def test_everything_gives_the_other_run_and_ones_own_parts_change_nothing(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in TINY:
-        with subtests.test(name=name):
-            give_the_other_run(loaded(name))
+@cases("name", TINY)
+def test_everything_gives_the_other_run_and_ones_own_parts_change_nothing(name) -> None:
+    give_the_other_run(loaded(name))
 
 
 @pytest.mark.slow
-def test_everything_gives_the_other_run_in_every_family(subtests: pytest.Subtests) -> None:
-    for family in hub_models.FAMILIES:
-        with subtests.test(family=family):
-            give_the_other_run(hub_models.loaded(family))
+@cases("family", hub_models.FAMILIES)
+def test_everything_gives_the_other_run_in_every_family(family) -> None:
+    give_the_other_run(hub_models.loaded(family))
 
 
-def test_a_head_is_the_other_runs_and_the_rest_is_recomputed(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "llama", "gpt-post"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            a, b = (model.trace(text) for text in (A, B))
-            last = a.attention[-1].name
-            patched = model.trace(
-                A, intervention=Intervention(patch=Patch(name, B, frozenset({("head", last, 1)})))
-            )
-            np.testing.assert_array_equal(patched.find(last).output[1], b.find(last).output[1])
-            np.testing.assert_array_equal(patched.find(last).output[0], a.find(last).output[0])
-            assert not np.array_equal(patched.logits, a.logits)
-            weighed = model.trace(
-                A,
-                intervention=Intervention(patch=Patch(name, B, frozenset({("weights", last, 1)}))),
-            ).find(last)
-            np.testing.assert_array_equal(weighed.weights(1), b.find(last).weights(1))
-            np.testing.assert_array_equal(weighed.value, a.find(last).value)
-            np.testing.assert_allclose(
-                weighed.output[1], b.find(last).weights(1) @ a.find(last).value[1], atol=1e-5
-            )
+@cases("name", ["gpt", "llama", "gpt-post"])
+def test_a_head_is_the_other_runs_and_the_rest_is_recomputed(name) -> None:
+    model = loaded(name)
+    a, b = (model.trace(text) for text in (A, B))
+    last = a.attention[-1].name
+    patched = model.trace(
+        A, intervention=Intervention(patch=Patch(name, B, frozenset({("head", last, 1)})))
+    )
+    np.testing.assert_array_equal(patched.find(last).output[1], b.find(last).output[1])
+    np.testing.assert_array_equal(patched.find(last).output[0], a.find(last).output[0])
+    assert not np.array_equal(patched.logits, a.logits)
+    weighed = model.trace(
+        A, intervention=Intervention(patch=Patch(name, B, frozenset({("weights", last, 1)})))
+    ).find(last)
+    np.testing.assert_array_equal(weighed.weights(1), b.find(last).weights(1))
+    np.testing.assert_array_equal(weighed.value, a.find(last).value)
+    np.testing.assert_allclose(
+        weighed.output[1], b.find(last).weights(1) @ a.find(last).value[1], atol=1e-5
+    )
 
 
 def test_the_other_run_has_the_same_further_changes() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from model.nn.places import Place, decoder_head, head_label, layer_label
+from tests.cases import cases
 
 NAMES = {
     "decoder.3.self": Place("decoder", 3, "self"),
@@ -14,34 +15,29 @@ NAMES = {
 }
 
 
-def test_a_place_reads_its_own_name_and_that_of_its_norm(subtests: pytest.Subtests) -> None:
-    for name, place in NAMES.items():
-        with subtests.test(name=name, place=place):
-            assert Place.named(name) == Place.named(place.norm) == place
-            assert place.name == name
+@cases("name, place", NAMES.items())
+def test_a_place_reads_its_own_name_and_that_of_its_norm(name, place) -> None:
+    assert Place.named(name) == Place.named(place.norm) == place
+    assert place.name == name
 
 
 def test_the_name_does_not_say_whether_a_layer_looks_back_only() -> None:
     assert Place("decoder", 0, "causal").name == "decoder.0.self"
 
 
-def test_any_other_name_is_refused(subtests: pytest.Subtests) -> None:
-    for name in [
-        "", "decoder", "decoder.0", "middle.0.self", "decoder.x.self", "decoder.٣.self",
-        "decoder.0.self.norm.x", "decoder.0.self\n", " decoder.0.self", "decoder.-1.self",
-    ]:  # fmt: skip
-        with subtests.test(name=name), pytest.raises(ValueError, match="names no part"):
-            Place.named(name)
+@cases("name", [
+    "", "decoder", "decoder.0", "middle.0.self", "decoder.x.self", "decoder.٣.self",
+    "decoder.0.self.norm.x", "decoder.0.self\n", " decoder.0.self", "decoder.-1.self",
+])  # fmt: skip
+def test_any_other_name_is_refused(name) -> None:
+    with pytest.raises(ValueError, match="names no part"):
+        Place.named(name)
 
 
 def test_layers_and_heads_are_told_apart_from_the_decoders_own() -> None:
     names = ["decoder.3.self", "decoder.3.cross", "encoder.3.self"]
     assert [layer_label(name) for name in names] == ["L3", "cross L3", "encoder L3"]
-    assert [head_label((name, 5)) for name in names] == [
-        "L3H5",
-        "cross L3H5",
-        "encoder L3H5",
-    ]
+    assert [head_label((name, 5)) for name in names] == ["L3H5", "cross L3H5", "encoder L3H5"]
 
 
 def test_a_label_finds_its_head_again() -> None:

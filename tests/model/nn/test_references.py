@@ -14,6 +14,7 @@ from model import Model, Trace
 from model.download.wheel import cache_folder
 from model.nn.config import TransformerConfig
 from model.nn.transformer import Transformer
+from tests.cases import cases
 from tests.model.tiny import SENTENCE, WORDS, build, closed_tokenizer, loaded, target
 
 THREE = ("query", "key", "value")
@@ -46,26 +47,25 @@ def bert() -> BertModel:
     return BertModel.from_pretrained(cache_folder("minilm"), attn_implementation="eager").eval()
 
 
-def test_minilm_is_hugging_faces_bert(bert: BertModel, subtests: pytest.Subtests) -> None:
-    for text in SENTENCES:
-        with subtests.test(text=text):
-            model = loaded("minilm")
-            trace = model.trace(text, record="full")
-            read: dict[str, Tensor] = {}
-            hooks = [
-                module.register_forward_hook(lambda *call, name=name: read.update({name: call[2]}))
-                for name, module in bert.named_modules()
-                if name.endswith("LayerNorm")
-            ]
-            ids = torch.tensor([[token.id for token in trace.tokens]])
-            with torch.inference_mode():
-                theirs = bert(ids, output_attentions=True, output_hidden_states=True)
-            for hook in hooks:
-                hook.remove()
-            assert_same_pass(trace, theirs, trace.residual["encoder"][::2])
-            assert len(trace.norms) == len(read) == 13
-            for norm, output in zip(trace.norms, read.values(), strict=True):
-                np.testing.assert_allclose(norm.output, output[0], atol=1e-4)
+@cases("text", SENTENCES)
+def test_minilm_is_hugging_faces_bert(text, bert: BertModel) -> None:
+    model = loaded("minilm")
+    trace = model.trace(text, record="full")
+    read: dict[str, Tensor] = {}
+    hooks = [
+        module.register_forward_hook(lambda *call, name=name: read.update({name: call[2]}))
+        for name, module in bert.named_modules()
+        if name.endswith("LayerNorm")
+    ]
+    ids = torch.tensor([[token.id for token in trace.tokens]])
+    with torch.inference_mode():
+        theirs = bert(ids, output_attentions=True, output_hidden_states=True)
+    for hook in hooks:
+        hook.remove()
+    assert_same_pass(trace, theirs, trace.residual["encoder"][::2])
+    assert len(trace.norms) == len(read) == 13
+    for norm, output in zip(trace.norms, read.values(), strict=True):
+        np.testing.assert_allclose(norm.output, output[0], atol=1e-4)
 
 
 def test_minilm_reads_the_word_pieces_that_hugging_face_reads() -> None:
@@ -204,40 +204,35 @@ def _assert_same_decoder(model: Model, theirs: nn.Module) -> None:
     np.testing.assert_allclose(trace.logits, result.logits[0], atol=1e-4, rtol=1e-4)
 
 
-def test_our_encoder_and_decoder_are_pytorchs_transformer(subtests: pytest.Subtests) -> None:
-    for name in ["translator", "translator-pre"]:
-        with subtests.test(name=name):
-            torch.manual_seed(0)
-            model = build(name)
-            config = model.config
-            pre = config.norm_place == "pre"
-            # A function, not nn.GELU("tanh"): PyTorch's fast path takes every nn.GELU for the exact one.
-            activation = (
-                F.relu if config.activation == "relu" else partial(F.gelu, approximate="tanh")
-            )
-            sizes = {"dim_feedforward": config.d_mlp, "dropout": 0.0, "activation": activation}
-            kind = {"batch_first": True, "norm_first": pre, "layer_norm_eps": config.epsilon}
-            layers = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
-            parts = [layer(config.d_model, config.heads, **sizes, **kind) for layer in layers]
-            norms = [nn.LayerNorm(config.d_model) if pre else None for _ in parts]
-            encoder = nn.TransformerEncoder(
-                parts[0], config.encoder_layers, norms[0], enable_nested_tensor=False
-            )
-            decoder = nn.TransformerDecoder(parts[1], config.decoder_layers, norms[1])
-            encoder.load_state_dict(pytorchs_names(model.module.state_dict(), "encoder"))
-            decoder.load_state_dict(pytorchs_names(model.module.state_dict(), "decoder"))
+@cases("name", ["translator", "translator-pre"])
+def test_our_encoder_and_decoder_are_pytorchs_transformer(name) -> None:
+    torch.manual_seed(0)
+    model = build(name)
+    config = model.config
+    pre = config.norm_place == "pre"
+    # A function, not nn.GELU("tanh"): PyTorch's fast path takes every nn.GELU for the exact one.
+    activation = F.relu if config.activation == "relu" else partial(F.gelu, approximate="tanh")
+    sizes = {"dim_feedforward": config.d_mlp, "dropout": 0.0, "activation": activation}
+    kind = {"batch_first": True, "norm_first": pre, "layer_norm_eps": config.epsilon}
+    layers = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+    parts = [layer(config.d_model, config.heads, **sizes, **kind) for layer in layers]
+    norms = [nn.LayerNorm(config.d_model) if pre else None for _ in parts]
+    encoder = nn.TransformerEncoder(
+        parts[0], config.encoder_layers, norms[0], enable_nested_tensor=False
+    )
+    decoder = nn.TransformerDecoder(parts[1], config.decoder_layers, norms[1])
+    encoder.load_state_dict(pytorchs_names(model.module.state_dict(), "encoder"))
+    decoder.load_state_dict(pytorchs_names(model.module.state_dict(), "decoder"))
 
-            trace = model.trace(SENTENCE, target(model))
-            read, written = (
-                torch.tensor(trace.residual[stack][0])[None] for stack in model.stacks()
-            )
-            causal = nn.Transformer.generate_square_subsequent_mask(written.shape[1])
-            with torch.inference_mode():
-                memory = encoder.eval()(read)
-                states = decoder.eval()(written, memory, tgt_mask=causal, tgt_is_causal=True)
-            np.testing.assert_allclose(
-                trace.logits, states[0] @ torch.tensor(model.embedding).T, atol=1e-4, rtol=1e-4
-            )
+    trace = model.trace(SENTENCE, target(model))
+    read, written = (torch.tensor(trace.residual[stack][0])[None] for stack in model.stacks())
+    causal = nn.Transformer.generate_square_subsequent_mask(written.shape[1])
+    with torch.inference_mode():
+        memory = encoder.eval()(read)
+        states = decoder.eval()(written, memory, tgt_mask=causal, tgt_is_causal=True)
+    np.testing.assert_allclose(
+        trace.logits, states[0] @ torch.tensor(model.embedding).T, atol=1e-4, rtol=1e-4
+    )
 
 
 def pytorchs_names(state: dict[str, Tensor], stack: str) -> dict[str, Tensor]:

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from model import Intervention, Model, Trace
 from model.nn.transformer import Transformer
+from tests.cases import cases
 from tests.model.tiny import loaded, run
 
 SWITCHES: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
@@ -37,15 +37,14 @@ def same(one: Trace, other: Trace) -> bool:
     return all(np.array_equal(ours[-1], theirs[-1]) for ours, theirs in pairs)
 
 
-def test_a_switch_gives_the_model_that_was_built_so(subtests: pytest.Subtests) -> None:
-    for name, off, config in SWITCHES:
-        with subtests.test(name=name, off=off, config=config):
-            torch.manual_seed(0)
-            model = loaded(name)
-            own, changed = run(model), run(model, Intervention(**off))
-            assert same(changed, run(built(model, config)))
-            assert not np.allclose(
-                own.residual[own.source][-1], changed.residual[own.source][-1], atol=1e-3
-            )
-            assert changed.check() < 1e-4
-            assert same(own, run(model))
+@cases("name, off, config", SWITCHES)
+def test_a_switch_gives_the_model_that_was_built_so(name, off, config) -> None:
+    torch.manual_seed(0)
+    model = loaded(name)
+    own, changed = run(model), run(model, Intervention(**off))
+    assert same(changed, run(built(model, config)))
+    assert not np.allclose(
+        own.residual[own.source][-1], changed.residual[own.source][-1], atol=1e-3
+    )
+    assert changed.check() < 1e-4
+    assert same(own, run(model))

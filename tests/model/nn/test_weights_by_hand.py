@@ -8,6 +8,7 @@ from model import Intervention, Model
 from model.nn.attention import with_weights_set
 from model.nn.patches import Patch
 from model.trace.trace_file import read_trace, trace_file
+from tests.cases import cases
 from tests.model.tiny import loaded, of_shape, run
 
 ON_EVERY_SHAPE = pytest.mark.parametrize("name", ["gpt", "llama", "bert", "translator"])
@@ -23,48 +24,38 @@ def last_place(model: Model) -> str:
 
 
 @ON_EVERY_SHAPE
-def test_the_cell_has_its_weight_and_the_others_keep_their_proportions(
-    name: str, subtests: pytest.Subtests
-) -> None:
-    for explicit in [False, True]:
-        with subtests.test(explicit=explicit):
-            model = loaded(name)
-            place, before = last_place(model), run(model)
-            after = run(
-                model, set_to((1, 3, 2, 0.25), (1, 3, 0, 0.5), place=place), explicit=explicit
-            )
-            was, now = before.find(place).weights(1), after.find(place).weights(1)
-            assert (now[3, 2], now[3, 0]) == (0.25, 0.5)
-            others = [key for key in range(was.shape[1]) if key not in (0, 2)]
-            np.testing.assert_allclose(
-                now[3, others], was[3, others] / was[3, others].sum() * 0.25, atol=NEAR
-            )
-            rows = [query for query in range(len(was)) if query != 3]
-            np.testing.assert_allclose(now[rows], was[rows], atol=NEAR)
-            np.testing.assert_allclose(
-                after.find(place).weights(0), before.find(place).weights(0), atol=NEAR
-            )
-            np.testing.assert_allclose(
-                after.find(place).output[1], now @ after.find(place).value[1], atol=NEAR
-            )
-            assert after.check() < NEAR
+@cases("explicit", [False, True])
+def test_the_cell_has_its_weight_and_the_others_keep_their_proportions(explicit, name: str) -> None:
+    model = loaded(name)
+    place, before = last_place(model), run(model)
+    after = run(model, set_to((1, 3, 2, 0.25), (1, 3, 0, 0.5), place=place), explicit=explicit)
+    was, now = before.find(place).weights(1), after.find(place).weights(1)
+    assert (now[3, 2], now[3, 0]) == (0.25, 0.5)
+    others = [key for key in range(was.shape[1]) if key not in (0, 2)]
+    np.testing.assert_allclose(
+        now[3, others], was[3, others] / was[3, others].sum() * 0.25, atol=NEAR
+    )
+    rows = [query for query in range(len(was)) if query != 3]
+    np.testing.assert_allclose(now[rows], was[rows], atol=NEAR)
+    np.testing.assert_allclose(
+        after.find(place).weights(0), before.find(place).weights(0), atol=NEAR
+    )
+    np.testing.assert_allclose(
+        after.find(place).output[1], now @ after.find(place).value[1], atol=NEAR
+    )
+    assert after.check() < NEAR
 
 
-def test_zero_is_an_edge_cut_in_one_head_and_one_takes_the_whole_row(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in of_shape("decoder", among=("gpt", "llama", "attention-only")):
-        with subtests.test(name=name):
-            model = loaded(name)
-            place = last_place(model)
-            cut = run(model, Intervention(blocked=frozenset({(4, 1)}), only=frozenset({place})))
-            zero = run(model, set_to((2, 4, 1, 0.0), place=place))
-            np.testing.assert_allclose(
-                zero.find(place).output[2], cut.find(place).output[2], atol=NEAR
-            )
-            assert not np.allclose(zero.find(place).output[1], cut.find(place).output[1], atol=NEAR)
-            whole = run(model, set_to((2, 4, 1, 1.0), place=place)).find(place)
-            np.testing.assert_allclose(whole.output[2][4], whole.value[2][1], atol=NEAR)
+@cases("name", of_shape("decoder", among=("gpt", "llama", "attention-only")))
+def test_zero_is_an_edge_cut_in_one_head_and_one_takes_the_whole_row(name) -> None:
+    model = loaded(name)
+    place = last_place(model)
+    cut = run(model, Intervention(blocked=frozenset({(4, 1)}), only=frozenset({place})))
+    zero = run(model, set_to((2, 4, 1, 0.0), place=place))
+    np.testing.assert_allclose(zero.find(place).output[2], cut.find(place).output[2], atol=NEAR)
+    assert not np.allclose(zero.find(place).output[1], cut.find(place).output[1], atol=NEAR)
+    whole = run(model, set_to((2, 4, 1, 1.0), place=place)).find(place)
+    np.testing.assert_allclose(whole.output[2][4], whole.value[2][1], atol=NEAR)
 
 
 def test_a_row_with_no_other_key_keeps_what_was_set_alone() -> None:

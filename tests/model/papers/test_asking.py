@@ -16,6 +16,7 @@ from model.papers import results, running
 from model.papers.__main__ import main
 from model.papers.claims import HOLDS, HOLDS_NOT, NOT_ASKED, VERDICTS, PaperResult, claims
 from model.papers.report import report, summary
+from tests.cases import cases
 from tests.model.papers.wired import encoder, wired
 from tests.model.tiny import build, loaded
 from viz.command import command
@@ -31,25 +32,22 @@ def of_kind(name: str) -> tuple[Model, tuple[PaperResult, ...]]:
 
 
 @pytest.mark.slow
-def test_each_claim_has_a_verdict_of_every_kind_of_model(subtests: pytest.Subtests) -> None:
-    for name in KINDS:
-        with subtests.test(name=name):
-            model, found = of_kind(name)
-            assert [one.name for one in found] == list(claims())
-            for one in found:
-                assert one.verdict in VERDICTS
-                assert one.reason.endswith(".")
-                assert one.model == model.name
-                is_asked = one.verdict != NOT_ASKED
-                assert (one.figure is not None, one.control is not None) == (is_asked, is_asked)
-                if one.figure is not None and one.control is not None:
-                    assert one.figure.unit
-                    assert torch.isfinite(
-                        torch.tensor([float(one.figure), float(one.control)])
-                    ).all()
-                    assert one.prompts or one.seeds
-            hold = [one.name for one in found if one.verdict == HOLDS]
-            assert str(len(hold)) in summary(found)
+@cases("name", KINDS)
+def test_each_claim_has_a_verdict_of_every_kind_of_model(name) -> None:
+    model, found = of_kind(name)
+    assert [one.name for one in found] == list(claims())
+    for one in found:
+        assert one.verdict in VERDICTS
+        assert one.reason.endswith(".")
+        assert one.model == model.name
+        is_asked = one.verdict != NOT_ASKED
+        assert (one.figure is not None, one.control is not None) == (is_asked, is_asked)
+        if one.figure is not None and one.control is not None:
+            assert one.figure.unit
+            assert torch.isfinite(torch.tensor([float(one.figure), float(one.control)])).all()
+            assert one.prompts or one.seeds
+    hold = [one.name for one in found if one.verdict == HOLDS]
+    assert str(len(hold)) in summary(found)
 
 
 def test_a_decoder_of_words_is_asked_most_claims_and_an_encoder_those_about_what_it_reads() -> None:
@@ -88,25 +86,22 @@ def test_induction_is_not_true_where_the_first_head_looks_nowhere() -> None:
     )  # there is no induction head that it could feed
 
 
-def test_heads_that_rest_on_the_first_token_are_sinks(subtests: pytest.Subtests) -> None:
-    for rests, verdict in [(True, HOLDS), (False, HOLDS_NOT)]:
-        with subtests.test(rests=rests):
-            torch.manual_seed(0)
-            (found,) = results(wired(rests=rests), ("first-token",))
-            assert found.verdict == verdict
+@cases("rests, verdict", [(True, HOLDS), (False, HOLDS_NOT)])
+def test_heads_that_rest_on_the_first_token_are_sinks(rests, verdict) -> None:
+    torch.manual_seed(0)
+    (found,) = results(wired(rests=rests), ("first-token",))
+    assert found.verdict == verdict
 
 
-def test_a_number_of_the_first_position_is_massive(subtests: pytest.Subtests) -> None:
-    for value, verdict in [(5e4, HOLDS), (0.0, HOLDS_NOT)]:
-        with subtests.test(value=value):
-            model = build("attention-only", positions="learned")
-            table = model.module.embedding.positions
-            assert table is not None
-            table.weight.data[0, 5] += value
-            (found,) = results(model, ("massive",))
-            assert found.verdict == verdict
-            if value:
-                assert "token 0, dimension 5" in found.reason
+@cases("value, verdict", [(5e4, HOLDS), (0.0, HOLDS_NOT)])
+def test_a_number_of_the_first_position_is_massive(value, verdict) -> None:
+    model = build("attention-only", positions="learned")
+    table = model.module.embedding.positions
+    table.weight.data[0, 5] += value
+    (found,) = results(model, ("massive",))
+    assert found.verdict == verdict
+    if value:
+        assert "token 0, dimension 5" in found.reason
 
 
 class StoppedError(Exception):

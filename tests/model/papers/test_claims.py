@@ -7,6 +7,7 @@ import pytest
 from model.papers.asking import MEASUREMENTS
 from model.papers.claims import HOLDS, PaperQuantity, VerdictRule, brief, claims, distance
 from model.papers.stored import read_stored
+from tests.cases import cases
 
 
 def test_each_claim_is_measured_and_each_measurement_belongs_to_a_claim() -> None:
@@ -26,8 +27,9 @@ def test_each_claim_names_its_paper_with_the_year() -> None:
         assert bool(has_number) != how.startswith("Direction only"), claim.name
 
 
-def test_each_condition_decides(subtests: pytest.Subtests) -> None:
-    for rule, meets, fails in [
+@cases(
+    "rule, meets, fails",
+    [
         ({"at_least": 0.5}, (0.5, 9.0), (0.49, 0.0)),
         ({"at_most": 0.5}, (0.5, 0.0), (0.51, 9.0)),
         ({"times": 2.0}, (0.4, 0.2), (0.39, 0.2)),
@@ -35,17 +37,18 @@ def test_each_condition_decides(subtests: pytest.Subtests) -> None:
         ({"share": 0.5}, (0.1, 0.2), (0.11, 0.2)),
         ({"above": 0.1}, (0.5, 0.25), (0.3, 0.25)),
         ({"below": 0.1}, (0.25, 0.5), (0.45, 0.5)),
-    ]:
-        with subtests.test(meets=meets):
-            assert VerdictRule(**rule).holds(*meets)
-            assert not VerdictRule(**rule).holds(*fails)
-            met = (
-                VerdictRule(at_least=-100.0, **rule)
-                if "at_least" not in rule
-                else VerdictRule(at_most=100.0, **rule)
-            )
-            assert met.holds(*meets)
-            assert not met.holds(*fails)
+    ],
+)
+def test_each_condition_decides(rule, meets, fails) -> None:
+    assert VerdictRule(**rule).holds(*meets)
+    assert not VerdictRule(**rule).holds(*fails)
+    met = (
+        VerdictRule(at_least=-100.0, **rule)
+        if "at_least" not in rule
+        else VerdictRule(at_most=100.0, **rule)
+    )
+    assert met.holds(*meets)
+    assert not met.holds(*fails)
 
 
 def test_each_answer_that_does_not_hold_leaves_a_condition_unmet_and_the_others_none() -> None:
@@ -87,15 +90,11 @@ def test_the_words_of_a_rule_name_its_bounds() -> None:
     assert "2 times the control" in words
 
 
-def test_numbers_have_three_digits(subtests: pytest.Subtests) -> None:
-    for value, written in [
-        (0.9144, "0.914"),
-        (12.34, "12.3"),
-        (1540.2, "1,540"),
-        (-0.02, "−0.020"),
-        (0.0, "0.000"),
-    ]:
-        with subtests.test(value=value):
-            assert brief(value) == written
-            assert str(PaperQuantity(value, "nats")) == f"{written} nats"
-            assert float(PaperQuantity(value, "nats")) == value
+@cases(
+    "value, written",
+    [(0.9144, "0.914"), (12.34, "12.3"), (1540.2, "1,540"), (-0.02, "−0.020"), (0.0, "0.000")],
+)
+def test_numbers_have_three_digits(value, written) -> None:
+    assert brief(value) == written
+    assert str(PaperQuantity(value, "nats")) == f"{written} nats"
+    assert float(PaperQuantity(value, "nats")) == value

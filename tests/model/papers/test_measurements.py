@@ -1,6 +1,5 @@
 """The figures of claims, each against a computation of its own: a plain loop, or PyTorch's."""
 
-import re
 from copy import deepcopy
 
 import numpy as np
@@ -8,109 +7,39 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model import Intervention
 from model.analysis.attribution.relevance import weight_gradients
-from model.nn.places import head_label
-from model.papers import heads, next_token, sinks
-from model.papers.explanations import (
-    Case,
-    output_moved,
-    output_without_values,
-    weight_hooks,
-)
-from model.papers.subject import Measured
-from model.papers.texts import lists, passages
+from model.papers import sinks
+from model.papers.explanations import Case, output_without_values
+from model.papers.texts import passages
+from tests.cases import cases
 from tests.model.papers.wired import encoder, subject
 from tests.model.tiny import loaded
 
 
-def labelled(measured: Measured, label: str) -> bool:
-    """Whether the note of a figure names a head."""
-    return re.search(rf"\b{label}\b", measured.note) is not None
-
-
-def test_the_previous_token_head_is_left_out_by_an_intervention() -> None:
-    asked = subject(loaded("induction"))
-    repeats = lists(asked.model)
-    measured = heads.previous_token(asked)
-    best, feeding = ("decoder.1.self", 2), ("decoder.0.self", 3)
-    assert labelled(measured, head_label(feeding))
-
-    def score(ablated: frozenset[tuple[str, int]]) -> float:
-        found = []
-        for passage in repeats.twice:
-            trace, _ = asked.model.passed(passage.tokens, (), Intervention(ablated=ablated))
-            weights = trace.find(best[0]).weights(best[1])
-            rows = range(repeats.period, 2 * repeats.period)
-            found += [float(weights[row, row - repeats.period + 1]) for row in rows]
-        return float(np.mean(found))
-
-    lost = 1 - score(frozenset({feeding})) / score(frozenset())
-    assert measured.figure.value == pytest.approx(lost, abs=1e-4)
-    others = [("decoder.0.self", head) for head in range(4) if head != feeding[1]]
-    without = [1 - score(frozenset({one})) / score(frozenset()) for one in others]
-    assert measured.control.value == pytest.approx(np.mean(without), abs=1e-4)
-
-
-def test_the_weight_on_the_first_token_is_counted_row_by_row(subtests: pytest.Subtests) -> None:
-    for name in ["stories", "translate-en-fr"]:
-        with subtests.test(name=name):
-            asked = subject(loaded(name))
-            first, second, ratios = [], [], []
-            for passage in passages(asked.model):
-                trace = asked.trace(passage)
-                for attention in trace.attention:
-                    if attention.kind == "cross" or attention.sizes[2] < 3:
-                        continue
-                    for head in range(attention.heads):
-                        weights, lengths = (
-                            attention.weights(head),
-                            np.linalg.norm(attention.value[head], axis=-1),
-                        )
-                        rows = range(1, len(weights))
-                        first.append(np.mean([weights[row, 0] for row in rows]))
-                        later = (
-                            range(2, len(weights)) if attention.kind == "causal" else [0, *rows[1:]]
-                        )
-                        second.append(np.mean([weights[row, 1] for row in later]))
-                        if first[-1] > 0.3:
-                            ratios.append(lengths[0] / lengths[1:].mean())
-            measured = sinks.first_token(asked)
-            assert measured.figure.value == pytest.approx(np.mean(first), abs=1e-5)
-            assert measured.control.value == pytest.approx(np.mean(second), abs=1e-5)
-            assert sinks.sink_values(asked).figure.value == pytest.approx(np.mean(ratios), abs=1e-4)
-
-
-def test_the_direct_effects_of_heads_are_their_share_of_the_logits() -> None:
-    asked = subject(loaded("stories"))
-    trace = asked.trace(passages(asked.model)[0])
-    found = next_token.direct_effects(asked, trace, 5, 9)
-    module = asked.model.module
-    (norm,) = [one for one in trace.norms if one.name == "decoder.final.norm"]
-    row = (module.embedding.tokens.weight[5] - module.embedding.tokens.weight[9]).double().numpy()
-    row = row * norm.gamma * norm.inverse_deviation[-1]
-    row -= row.mean()
-    for number, (name, head) in enumerate(asked.heads()):
-        written = asked.model.head_output(trace.find(name), head)[-1].astype(np.float64)
-        assert found[number] == pytest.approx(written @ row, abs=1e-4)
-
-
-def test_weights_that_are_put_in_are_those_set_by_hand() -> None:
-    asked = subject(loaded("stories"))
-    passage = passages(asked.model)[0]
-    trace = asked.trace(passage)
-    place, head, query = "decoder.1.self", 2, len(passage.tokens) - 1
-    other = trace.find(place).weights(head).astype(np.float64)
-    other[query] = np.linspace(1, 2, len(other))
-    other[query] /= other[query].sum()
-    cells = frozenset((place, head, query, key, float(one)) for key, one in enumerate(other[query]))
-    by_hand, _ = asked.model.passed(passage.tokens, (), Intervention(weights=cells))
-    put = asked.ended([passage] * 2, weight_hooks([{}, {(place, head): other}]))
-    assert np.allclose(put[1, -1], by_hand.require_prediction().after(-1), atol=1e-4)
-    assert np.allclose(put[0, -1], trace.require_prediction().after(-1), atol=1e-4)
-    before = asked.ended([passage])
-    apart = (put[1, -1].softmax(-1) - before[0, -1].softmax(-1)).abs().sum() / 2
-    assert output_moved(asked, before, put) == pytest.approx([0, float(apart)], abs=1e-5)
+@cases("name", ["stories", "translate-en-fr"])
+def test_the_weight_on_the_first_token_is_counted_row_by_row(name) -> None:
+    asked = subject(loaded(name))
+    first, second, ratios = [], [], []
+    for passage in passages(asked.model):
+        trace = asked.trace(passage)
+        for attention in trace.attention:
+            if attention.kind == "cross" or attention.sizes[2] < 3:
+                continue
+            for head in range(attention.heads):
+                weights, lengths = (
+                    attention.weights(head),
+                    np.linalg.norm(attention.value[head], axis=-1),
+                )
+                rows = range(1, len(weights))
+                first.append(np.mean([weights[row, 0] for row in rows]))
+                later = range(2, len(weights)) if attention.kind == "causal" else [0, *rows[1:]]
+                second.append(np.mean([weights[row, 1] for row in later]))
+                if first[-1] > 0.3:
+                    ratios.append(lengths[0] / lengths[1:].mean())
+    measured = sinks.first_token(asked)
+    assert measured.figure.value == pytest.approx(np.mean(first), abs=1e-5)
+    assert measured.control.value == pytest.approx(np.mean(second), abs=1e-5)
+    assert sinks.sink_values(asked).figure.value == pytest.approx(np.mean(ratios), abs=1e-4)
 
 
 def test_relevance_is_carried_from_layer_to_layer() -> None:
@@ -165,33 +94,30 @@ def test_the_share_until_the_answer_changes_is_counted_one_by_one() -> None:
     assert case.kept_until(order) == pytest.approx(count / case.tokens)
 
 
-def test_a_value_at_zero_is_zero_in_the_map_itself(subtests: pytest.Subtests) -> None:
-    for name in ["stories", "encoder"]:
-        with subtests.test(name=name):
-            asked = subject(encoder() if name == "encoder" else loaded(name))
-            passage = passages(loaded("stories"))[0]
-            module = asked.model.module
-            stack = module.encoder if name == "encoder" else module.decoder
-            states: list[torch.Tensor] = []
-            layer = 0
-            after = stack.blocks[layer].register_forward_hook(
-                lambda part, given, x: states.append(x[0])
-            )
-            for token in (None, 2, 5):
+@cases("name", ["stories", "encoder"])
+def test_a_value_at_zero_is_zero_in_the_map_itself(name) -> None:
+    asked = subject(encoder() if name == "encoder" else loaded(name))
+    passage = passages(loaded("stories"))[0]
+    module = asked.model.module
+    stack = module.encoder if name == "encoder" else module.decoder
+    states: list[torch.Tensor] = []
+    layer = 0
+    after = stack.blocks[layer].register_forward_hook(lambda part, given, x: states.append(x[0]))
+    for token in (None, 2, 5):
 
-                def zero(
-                    part: object, given: object, values: torch.Tensor, token: int | None = token
-                ) -> torch.Tensor:
-                    values = values.clone()
-                    if token is not None:
-                        values[:, token] = 0
-                    return values
+        def zero(
+            part: object, given: object, values: torch.Tensor, token: int | None = token
+        ) -> torch.Tensor:
+            values = values.clone()
+            if token is not None:
+                values[:, token] = 0
+            return values
 
-                hook = stack.blocks[layer].self_attention.value.register_forward_hook(zero)
-                asked.ended([passage])
-                hook.remove()
-            after.remove()
-            own, *others = (state.double() for state in states)
-            expected = [1 - F.cosine_similarity(other, own, dim=-1) for other in others]
-            found = output_without_values(asked, passage, layer, [2, 5])
-            assert np.allclose(found, torch.stack(expected), atol=1e-6)
+        hook = stack.blocks[layer].self_attention.value.register_forward_hook(zero)
+        asked.ended([passage])
+        hook.remove()
+    after.remove()
+    own, *others = (state.double() for state in states)
+    expected = [1 - F.cosine_similarity(other, own, dim=-1) for other in others]
+    found = output_without_values(asked, passage, layer, [2, 5])
+    assert np.allclose(found, torch.stack(expected), atol=1e-6)

@@ -18,12 +18,11 @@ STRUCTURED = (
     "She said: he will not come. He said: she will not come.",
     "Mary had a little lamb, little lamb, little lamb.",
     "The keys to the cabinet are on the table beside the door.",
-    "To be, or not to be, that is the question.",
-    "One, two, three, four, one, two, three, four.",
+    "To be, or not to be, that is the question.", "One, two, three, four, one, two, three, four.",
     "A rose is a rose is a rose is a rose.",
     "Every number on the page is checked, every one of them.",
     "Nothing will come of nothing: speak again.",
-)
+)  # fmt: skip
 BOOK = lzma.decompress(Path("tools/training/books/austen.txt.xz").read_bytes()).decode()
 WRITTEN = re.findall(r"(?<=\. )[A-Z][a-z][^.!?\"_]{15,60}\.(?= )", " ".join(BOOK.split()))
 SENTENCES = (*STRUCTURED, *WRITTEN[:: len(WRITTEN) // 36][:36])

@@ -1,7 +1,6 @@
 """A real Ray cluster on this machine: its actors give the same profile, whatever is killed meanwhile."""
 
 import contextlib
-import errno
 import os
 import signal
 import stat
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import pyarrow.parquet as pq
 import pytest
 
 from model.system.cluster import HERE, TOKEN, joined, prepare
@@ -128,10 +126,7 @@ def test_an_actor_that_is_killed_loses_no_window_and_none_counts_twice(
 
 
 def test_a_machine_that_comes_helps_and_one_that_goes_loses_nothing(
-    cluster: str,
-    run: Callable[..., Profile],
-    whole: Profile,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: str, run: Callable[..., Profile], whole: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = str(new_folder("ray"))
     machines: list[Machine] = []
@@ -166,21 +161,6 @@ def test_where_the_command_is_killed_the_next_one_goes_on_from_what_it_saved(
     found = run(tmp_path, cluster="auto", workers=1, told=resumed.append)
     assert_equal(found, whole)
     assert len(resumed) == len(LINES) - 2
-
-
-def test_a_full_disk_leaves_the_profile_that_was_there(
-    cluster: str, run: Callable[..., Profile], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = run(tmp_path, most_windows=2)
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("model.profile.run.SECONDS_BETWEEN_SAVES", 0)
-    monkeypatch.setattr(pq, "write_table", full)
-    with pytest.raises(OSError, match="No space left"):
-        run(tmp_path, cluster="auto", workers=1)
-    assert_equal(open_profile(tmp_path), before)
 
 
 class _Idle:

@@ -21,6 +21,7 @@ from model.profile.battery.prompts import WANTED, random_prompts, sentence_promp
 from model.profile.prompt_library import NAMES, NOUNS
 from model.profile.shipped import shipped_profile
 from model.trace.records import Token
+from tests.cases import cases
 
 ASSETS = Path(package.__file__).parent / "assets"
 Texts = list[str]
@@ -135,64 +136,56 @@ def asked() -> pd.DataFrame:
     return table.assign(head=np.array(list(heads))[table["head"]])
 
 
-def test_a_planted_head_gets_its_own_label_and_no_other(
-    asked: pd.DataFrame, subtests: pytest.Subtests
-) -> None:
-    for label in PLANTED:
-        with subtests.test(label=label):
-            mine = asked[asked["head"] == label].set_index("label")
-            assert mine.index[mine["given"]].tolist() == [label]
-            assert mine["score"][label] == pytest.approx(1)
-            assert mine["control"][label] < 0.25  # full stops are a fifth of their text
+@cases("label", PLANTED)
+def test_a_planted_head_gets_its_own_label_and_no_other(label, asked: pd.DataFrame) -> None:
+    mine = asked[asked["head"] == label].set_index("label")
+    assert mine.index[mine["given"]].tolist() == [label]
+    assert mine["score"][label] == pytest.approx(1)
+    assert mine["control"][label] < 0.25  # full stops are a fifth of their text
 
 
-def test_a_head_with_another_reason_gets_no_label(
-    asked: pd.DataFrame, subtests: pytest.Subtests
-) -> None:
-    for impostor in IMPOSTORS:
-        with subtests.test(impostor=impostor):
-            mine = asked[asked["head"] == impostor]
-            assert not mine["given"].any(), mine[mine["given"]]
+@cases("impostor", IMPOSTORS)
+def test_a_head_with_another_reason_gets_no_label(impostor, asked: pd.DataFrame) -> None:
+    mine = asked[asked["head"] == impostor]
+    assert not mine["given"].any(), mine[mine["given"]]
 
 
-def test_scores_controls_and_counts_are_those_of_a_plain_loop(subtests: pytest.Subtests) -> None:
-    for name in ["stories", "induction"]:
-        with subtests.test(name=name):
-            model, profile = load_model(name), shipped_profile(name)
-            assert profile is not None
-            prompts = (random_prompts(model) + sentence_prompts(model)).made
-            shares: dict[tuple[str, int, str], dict[str, list[list[float]]]] = {}
-            for prompt in prompts:
-                trace, _ = model.passed(prompt.source.tokens)
-                for (layer, head), cells in product(heads_of(trace.attention), prompt.source.cells):
-                    weights = trace.find(layer).weights(head).astype(np.float64)
-                    here = [
-                        float(weights[query, : query + 1][wanted].sum())
-                        for query in range(len(weights))
-                        if 0 < (wanted := cells.mask[query, : query + 1]).sum() <= query
-                    ]
-                    of_role = shares.setdefault((layer, head, cells.label), {})
-                    of_role.setdefault(cells.role, []).append(here)
-            for row in profile.labels[profile.labels["prompts"] > 0].to_dict("records"):
-                label = BY_NAME[row["label"]].like or row["label"]
-                of_role = shares[row["layer"], row["head"], label]
-                means = {role: np.mean([*chain(*rows)]) for role, rows in of_role.items()}
-                assert row["prompts"] == sum(map(bool, of_role[WANTED]))
-                assert row["score"] == pytest.approx(means.pop(WANTED), abs=1e-4)
-                assert row["control"] == pytest.approx(max(means.values()), abs=1e-4)
+@cases("name", ["stories", "induction"])
+def test_scores_controls_and_counts_are_those_of_a_plain_loop(name) -> None:
+    model, profile = load_model(name), shipped_profile(name)
+    assert profile is not None
+    prompts = (random_prompts(model) + sentence_prompts(model)).made
+    shares: dict[tuple[str, int, str], dict[str, list[list[float]]]] = {}
+    for prompt in prompts:
+        trace, _ = model.passed(prompt.source.tokens)
+        for (layer, head), cells in product(heads_of(trace.attention), prompt.source.cells):
+            weights = trace.find(layer).weights(head).astype(np.float64)
+            here = [
+                float(weights[query, : query + 1][wanted].sum())
+                for query in range(len(weights))
+                if 0 < (wanted := cells.mask[query, : query + 1]).sum() <= query
+            ]
+            of_role = shares.setdefault((layer, head, cells.label), {})
+            of_role.setdefault(cells.role, []).append(here)
+    for row in profile.labels[profile.labels["prompts"] > 0].to_dict("records"):
+        label = BY_NAME[row["label"]].like or row["label"]
+        of_role = shares[row["layer"], row["head"], label]
+        means = {role: np.mean([*chain(*rows)]) for role, rows in of_role.items()}
+        assert row["prompts"] == sum(map(bool, of_role[WANTED]))
+        assert row["score"] == pytest.approx(means.pop(WANTED), abs=1e-4)
+        assert row["control"] == pytest.approx(max(means.values()), abs=1e-4)
 
 
 @pytest.mark.slow
-def test_the_heads_that_training_found_get_their_labels(subtests: pytest.Subtests) -> None:
-    for name in ["house-gpt", "induction"]:
-        with subtests.test(name=name):
-            found = labels(load_model(name))
-            given = set(
-                found[found["given"]][["layer", "head", "label"]].itertuples(index=False, name=None)
-            )
-            trained = json.loads((ASSETS / name / "card.json").read_text())["heads"]
-            assert (*decoder_head(trained["induction"]), "induction") in given
-            assert (*decoder_head(trained["previous_token"]), "previous") in given
+@cases("name", ["house-gpt", "induction"])
+def test_the_heads_that_training_found_get_their_labels(name) -> None:
+    found = labels(load_model(name))
+    given = set(
+        found[found["given"]][["layer", "head", "label"]].itertuples(index=False, name=None)
+    )
+    trained = json.loads((ASSETS / name / "card.json").read_text())["heads"]
+    assert (*decoder_head(trained["induction"]), "induction") in given
+    assert (*decoder_head(trained["previous_token"]), "previous") in given
 
 
 def test_the_same_model_gets_the_same_labels_twice_and_who_cannot_be_asked_hears_why() -> None:

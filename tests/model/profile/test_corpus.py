@@ -9,25 +9,23 @@ import pytest
 from model.profile.corpus import PIECE, Corpus
 from model.profile.token_classes import CLASSES, token_classes
 from model.trace.records import Token
+from tests.cases import cases
 
 LONG = "one line without an end " * 20_000
 
 
-def test_a_long_line_is_read_in_pieces_that_hold_all_of_it(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for by_line, text in product(
-        [False, True], [LONG, "x" * len(LONG), " " * len(LONG), f"{LONG}\n\n{LONG}"]
-    ):
-        with subtests.test(by_line=by_line, text=text):
-            tmp_path = tmp_path_factory.mktemp("case")
-            file = tmp_path / "corpus.txt"
-            file.write_text(text)
-            pieces = list(Corpus(file, by_line)._pieces())
-            assert "".join(pieces) == text
-            assert max(map(len, pieces)) <= 2 * PIECE
-            if " " in text:
-                assert all(piece[-1].isspace() for piece in pieces[:-1])
+@cases(
+    "by_line, text",
+    product([False, True], [LONG, "x" * len(LONG), " " * len(LONG), f"{LONG}\n\n{LONG}"]),
+)
+def test_a_long_line_is_read_in_pieces_that_hold_all_of_it(by_line, text, tmp_path: Path) -> None:
+    file = tmp_path / "corpus.txt"
+    file.write_text(text)
+    pieces = list(Corpus(file, by_line)._pieces())
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= 2 * PIECE
+    if " " in text:
+        assert all(piece[-1].isspace() for piece in pieces[:-1])
 
 
 def test_lines_are_pieces_of_their_own(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from model.profile.battery.effects import (
 )
 from model.profile.battery.prompts import LabelPrompt, random_prompts, sentence_prompts
 from model.profile.shipped import shipped_profile
+from tests.cases import cases
 from tests.model.hub_models import loaded, saved
 
 HEADS = (("decoder.0.self", 1), ("decoder.1.self", 4), ("decoder.2.self", 0))  # of three layers
@@ -34,7 +35,6 @@ OF_REPEATS = ("previous", "self", "first", "duplicate", "induction")
 
 def shipped_labels(name: str) -> pd.DataFrame:
     found = shipped_profile(name)
-    assert found is not None
     return found.labels
 
 
@@ -50,7 +50,6 @@ def repeats(family: str) -> list[tuple[list[int], list[int], list[int]]]:
         if len(middle) % 2 == 0 and middle[:half] == middle[half:]:
             start = ids.index(middle[0])
             rows = list(range(start + half, start + 2 * half - 1))
-            assert prompt.source.answers is not None
             others = [token for token, _ in prompt.source.answers.control]
             assert len({*others}) == len(others) == len(rows)
             found.append((ids, rows, others))
@@ -116,52 +115,48 @@ def asked(model: Model, given: set[tuple[str, int, str]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["layer", "head", "label", "given", "prompts"])
 
 
-def test_the_pass_without_a_head_is_the_librarys_with_a_slice_of_zeros(
-    subtests: pytest.Subtests,
-) -> None:
-    for family in ["llama", "gpt2"]:
-        with subtests.test(family=family):
-            model = loaded(family)
-            found = head_effects(model, asked(model, {(*head, "induction") for head in HEADS}))
-            for head in HEADS:
-                changes, controls = np.transpose(
-                    [
-                        np.subtract(
-                            *(
-                                mean_leads(library_result(family, ids, one), ids, *at)
-                                for one in (head, None)
-                            )
-                        )
-                        for ids, *at in repeats(family)
-                    ]
+@cases("family", ["llama", "gpt2"])
+def test_the_pass_without_a_head_is_the_librarys_with_a_slice_of_zeros(family) -> None:
+    model = loaded(family)
+    found = head_effects(model, asked(model, {(*head, "induction") for head in HEADS}))
+    for head in HEADS:
+        changes, controls = np.transpose(
+            [
+                np.subtract(
+                    *(
+                        mean_leads(library_result(family, ids, one), ids, *at)
+                        for one in (head, None)
+                    )
                 )
-                known = found[*head, "induction"]
-                assert known.measure == "logit"
-                assert known.left_out.mean == pytest.approx(np.mean(changes), abs=1e-4)
-                spread = np.std(changes, ddof=1) / len(changes) ** 0.5
-                assert known.left_out.spread == pytest.approx(spread, abs=1e-4)
-                assert abs(known.left_out.mean) > 1e-3  # it is not nothing
-                assert known.left_out.control == pytest.approx(controls.mean(), abs=1e-4)
-                assert abs(changes.mean() - controls.mean()) > 5e-4
-                for label in OF_REPEATS:  # one answer, and one pass
-                    assert found[*head, label].left_out == known.left_out
+                for ids, *at in repeats(family)
+            ]
+        )
+        known = found[*head, "induction"]
+        assert known.measure == "logit"
+        assert known.left_out.mean == pytest.approx(np.mean(changes), abs=1e-4)
+        spread = np.std(changes, ddof=1) / len(changes) ** 0.5
+        assert known.left_out.spread == pytest.approx(spread, abs=1e-4)
+        assert abs(known.left_out.mean) > 1e-3  # it is not nothing
+        assert known.left_out.control == pytest.approx(controls.mean(), abs=1e-4)
+        assert abs(changes.mean() - controls.mean()) > 5e-4
+        for label in OF_REPEATS:  # one answer, and one pass
+            assert found[*head, label].left_out == known.left_out
 
 
-def test_the_direct_effect_is_a_product_of_the_librarys_matrices(subtests: pytest.Subtests) -> None:
-    for family in ["llama", "gpt2"]:
-        with subtests.test(family=family):
-            model = loaded(family)
-            found = added_directly(model, random_prompts(model, EFFECT_PROMPTS).made)
-            for head in HEADS:
-                by_hand = [
-                    np.mean(list(plain_effects(family, ids, rows, head)))
-                    for ids, rows, _ in repeats(family)
-                ]
-                known = found[*head, "induction"]
-                assert known.mean == pytest.approx(np.mean(by_hand), abs=1e-4)
-                spread = np.std(by_hand, ddof=1) / len(by_hand) ** 0.5
-                assert known.spread == pytest.approx(spread, abs=1e-4)
-                assert abs(known.mean) > 1e-3
+@cases("family", ["llama", "gpt2"])
+def test_the_direct_effect_is_a_product_of_the_librarys_matrices(family) -> None:
+    model = loaded(family)
+    found = added_directly(model, random_prompts(model, EFFECT_PROMPTS).made)
+    for head in HEADS:
+        by_hand = [
+            np.mean(list(plain_effects(family, ids, rows, head)))
+            for ids, rows, _ in repeats(family)
+        ]
+        known = found[*head, "induction"]
+        assert known.mean == pytest.approx(np.mean(by_hand), abs=1e-4)
+        spread = np.std(by_hand, ddof=1) / len(by_hand) ** 0.5
+        assert known.spread == pytest.approx(spread, abs=1e-4)
+        assert abs(known.mean) > 1e-3
 
 
 def plain_effects(
@@ -232,24 +227,23 @@ def prompt_frame(prompt: LabelPrompt) -> int:
     return sum(token.special for token in prompt.source.tokens)
 
 
+@cases("name", ["induction", "llama", "bart"])
 def test_nothing_left_out_changes_nothing_bit_for_bit_and_rows_do_not_touch_each_other(
-    subtests: pytest.Subtests,
+    name,
 ) -> None:
-    for name in ["induction", "llama", "bart"]:
-        with subtests.test(name=name):
-            model = load_model(name) if name == "induction" else loaded(name)
-            prompt = random_prompts(model, EFFECT_PROMPTS).made[0]
-            target = prompt.target.tokens if prompt.target else ()
-            _, recorded = model.passed(prompt.source.tokens, target)
-            alone = passes_without(model, prompt, ())["logit"]
-            assert np.array_equal(alone[0].numpy(), recorded)
-            heads = [(name, 1) for name in reversed(model.attention_names)]
-            both = passes_without(model, prompt, heads)["logit"]
-            for row, head in enumerate(heads):
-                off = Intervention(ablated=frozenset({head}))
-                _, mine = model.passed(prompt.source.tokens, target, off)
-                np.testing.assert_allclose(both[row].numpy(), mine, atol=1e-4)
-                assert np.abs(mine - recorded).max() > 1e-3
+    model = load_model(name) if name == "induction" else loaded(name)
+    prompt = random_prompts(model, EFFECT_PROMPTS).made[0]
+    target = prompt.target.tokens if prompt.target else ()
+    _, recorded = model.passed(prompt.source.tokens, target)
+    alone = passes_without(model, prompt, ())["logit"]
+    assert np.array_equal(alone[0].numpy(), recorded)
+    heads = [(name, 1) for name in reversed(model.attention_names)]
+    both = passes_without(model, prompt, heads)["logit"]
+    for row, head in enumerate(heads):
+        off = Intervention(ablated=frozenset({head}))
+        _, mine = model.passed(prompt.source.tokens, target, off)
+        np.testing.assert_allclose(both[row].numpy(), mine, atol=1e-4)
+        assert np.abs(mine - recorded).max() > 1e-3
 
 
 def test_a_head_that_is_turned_round_lowers_what_it_raised() -> None:
@@ -292,10 +286,9 @@ def test_few_heads_beside_those_that_look_so_are_left_out() -> None:
     assert any(one.reason == NOT_LEFT_OUT for one in answered.values())
 
 
-def test_the_verdict_follows_the_pass_without_the_head_and_else_its_direct_effect(
-    subtests: pytest.Subtests,
-) -> None:
-    for effect, left_out, measure, does in [
+@cases(
+    "effect, left_out, measure, does",
+    [
         (Change(), Change(), "", ""),
         (Change(0.5, 0.1, 0.0), Change(), "logit", "raises"),
         (Change(-0.5, 0.1, 0.0), Change(), "logit", "lowers"),
@@ -318,9 +311,12 @@ def test_the_verdict_follows_the_pass_without_the_head_and_else_its_direct_effec
         (Change(), Change(0.1, 0.001, 0.07, 0.02), "moved", "nothing"),
         (Change(), Change(0.1, 0.01, nan, nan), "moved", "moves"),
         (Change(), Change(0.005, 0.0001, 0.0, 0.0001), "moved", "nothing"),
-    ]:
-        with subtests.test(effect=effect, left_out=left_out, measure=measure, does=does):
-            assert HeadEffect(effect, left_out, measure).does == does
+    ],
+)
+def test_the_verdict_follows_the_pass_without_the_head_and_else_its_direct_effect(
+    effect, left_out, measure, does
+) -> None:
+    assert HeadEffect(effect, left_out, measure).does == does
 
 
 def test_of_two_labels_with_the_same_cells_the_second_needs_what_its_name_says() -> None:
@@ -334,28 +330,22 @@ def test_of_two_labels_with_the_same_cells_the_second_needs_what_its_name_says()
     assert not BY_NAME["first"].is_earned("raises")  # its name says nothing of an answer
 
 
-def test_the_answers_of_sentences_are_the_other_name_and_the_right_verb(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["house-gpt", "smollm2-135m-instruct"]:
-        with subtests.test(name=name):
-            model = load_model(name)
-            made = [prompt.source for prompt in sentence_prompts(model, EFFECT_PROMPTS).made]
-            assert len(made) == 2 * EFFECT_PROMPTS
-            for line in made:
-                assert line.answers is not None
-                words = [token.text.strip() for token in line.tokens]
-                (row,), ((token, against),) = line.answers.rows, line.answers.wanted
-                wanted, wrong = (
-                    model.tokenizer.named([one])[0].text.strip() for one in (token, against)
-                )
-                if line.answers.labels == ("names",):
-                    assert words[row] == "to"
-                    assert (words.count(wanted), words.count(wrong)) == (1, 2)
-                else:
-                    assert words[row + 1] == wanted
-                    assert {wanted, wrong} in ({"is", "are"}, {"was", "were"})
-                assert not {*line.answers.control[0]} & {token, against}
+@cases("name", ["house-gpt", "smollm2-135m-instruct"])
+def test_the_answers_of_sentences_are_the_other_name_and_the_right_verb(name) -> None:
+    model = load_model(name)
+    made = [prompt.source for prompt in sentence_prompts(model, EFFECT_PROMPTS).made]
+    assert len(made) == 2 * EFFECT_PROMPTS
+    for line in made:
+        words = [token.text.strip() for token in line.tokens]
+        (row,), ((token, against),) = line.answers.rows, line.answers.wanted
+        wanted, wrong = (model.tokenizer.named([one])[0].text.strip() for one in (token, against))
+        if line.answers.labels == ("names",):
+            assert words[row] == "to"
+            assert (words.count(wanted), words.count(wrong)) == (1, 2)
+        else:
+            assert words[row + 1] == wanted
+            assert {wanted, wrong} in ({"is", "are"}, {"was", "were"})
+        assert not {*line.answers.control[0]} & {token, against}
 
 
 @pytest.mark.slow
@@ -380,13 +370,12 @@ def test_the_name_movers_of_a_deep_model_do_what_its_profile_says() -> None:
         assert mine["does"] == found.does
 
 
-def test_the_labels_that_ship_are_found_again(subtests: pytest.Subtests) -> None:
+@cases("name", ["induction", "stories"])
+def test_the_labels_that_ship_are_found_again(name) -> None:
     """To the digits that float32 holds on any processor."""
-    for name in ["induction", "stories"]:
-        with subtests.test(name=name):
-            found, known = labels(load_model(name)), shipped_labels(name)
-            for column in found.columns:
-                if found[column].dtype == np.float64:
-                    np.testing.assert_allclose(found[column], known[column], atol=2e-3)
-                else:
-                    assert found[column].tolist() == known[column].tolist(), column
+    found, known = labels(load_model(name)), shipped_labels(name)
+    for column in found.columns:
+        if found[column].dtype == np.float64:
+            np.testing.assert_allclose(found[column], known[column], atol=2e-3)
+        else:
+            assert found[column].tolist() == known[column].tolist(), column

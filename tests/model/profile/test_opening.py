@@ -19,6 +19,7 @@ from model.profile.battery import KINDS
 from model.profile.battery.asking import LOOKS
 from model.profile.store import write_labels
 from model.profile.tables import heads_hash
+from tests.cases import cases
 
 Said = dict[str, Any]
 
@@ -45,35 +46,31 @@ def folder(saved_profile: Path, tmp_path: Path) -> Path:
     return copied(saved_profile, tmp_path)
 
 
-def test_metadata_that_cannot_be_are_refused(
-    saved_profile: Path, tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for changed in [
-        {"version": 2},
-        {"window": 10**12},
-        {"window": 7},
-        {"window": True},
-        {"windows": 5},
-        {"windows": -1},
-        {"done": [[4, 0]]},
-        {"done": [[0, 2], [1, 3]]},
-        {"done": [[0, 10**30]]},
-        {"weights": "../../etc/passwd"},
-        {"files": {"examples": "../../../../e", "windows": "0" * 16, "labels": "0" * 16}},
-        {"files": {}},
-        {"model": "x" * 10_000},
-        {"skipped": [[0, 5]]},
-        {"versions": ["x" * 10_000]},
-    ]:
-        with subtests.test(changed=changed):
-            tmp_path = tmp_path_factory.mktemp("case")
-            folder = copied(saved_profile, tmp_path)
-            said, heads = opened(folder)
-            write(folder, said, heads)
-            open_profile(folder)  # written again it is still one
-            write(folder, said | changed, heads)
-            with pytest.raises(ValueError, match="cannot be read"):
-                open_profile(folder)
+@cases("changed", [
+    {"version": 2},
+    {"window": 10**12},
+    {"window": 7},
+    {"window": True},
+    {"windows": 5},
+    {"windows": -1},
+    {"done": [[4, 0]]},
+    {"done": [[0, 2], [1, 3]]},
+    {"done": [[0, 10**30]]},
+    {"weights": "../../etc/passwd"},
+    {"files": {"examples": "../../../../e", "windows": "0" * 16, "labels": "0" * 16}},
+    {"files": {}},
+    {"model": "x" * 10_000},
+    {"skipped": [[0, 5]]},
+    {"versions": ["x" * 10_000]},
+])  # fmt: skip
+def test_metadata_that_cannot_be_are_refused(changed, saved_profile: Path, tmp_path: Path) -> None:
+    folder = copied(saved_profile, tmp_path)
+    said, heads = opened(folder)
+    write(folder, said, heads)
+    open_profile(folder)  # written again it is still one
+    write(folder, said | changed, heads)
+    with pytest.raises(ValueError, match="cannot be read"):
+        open_profile(folder)
 
 
 def replaced(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:

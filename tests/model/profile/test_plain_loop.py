@@ -14,6 +14,7 @@ from model.profile import Profile, profile
 from model.profile.examples import KEPT
 from model.profile.sums import MAP
 from model.profile.token_classes import CLASSES, DELIMITERS, token_classes
+from tests.cases import cases
 from tests.model.profile.sentences import SENTENCES, WINDOW, rows, traces
 from tests.model.tiny import loaded
 
@@ -27,34 +28,29 @@ def mean(found: list[tuple[float, int]]) -> float:
 
 
 @pytest.mark.slow
+@cases("name", ["house-gpt", "minilm"])
 def test_shares_entropy_and_distance_are_those_of_a_plain_loop(
-    whole: Profile, corpus: Path, subtests: pytest.Subtests
+    name, whole: Profile, corpus: Path
 ) -> None:
-    for name in ["house-gpt", "minilm"]:
-        with subtests.test(name=name):
-            is_known = name == "house-gpt"
-            heads = (
-                whole if is_known else profile(name, corpus, by_line=True, window=WINDOW)
-            ).heads
-            for at, (place, head) in rows(name):
-                found = heads.iloc[at]
-                assert (found["layer"], found["head"]) == (place, head)
-                weights = [
-                    trace.find(place).weights(head).astype(np.float64) for trace in traces(name)
-                ]
-                every = sum(len(one) for one in weights)
-                for share, offset in (("self", 0), ("previous", -1), ("next", 1)):
-                    if name == "house-gpt" and share == "next":  # no row may look ahead
-                        assert np.isnan(found[share])
-                        continue
-                    diagonals = [np.diagonal(one, offset) for one in weights]
-                    assert found[share] == pytest.approx(np.concatenate(diagonals).mean(), abs=1e-5)
-                first = np.concatenate([one[1:, 0] for one in weights]).mean()
-                assert found["first"] == pytest.approx(first, abs=1e-5)
-                entropy = np.concatenate([statistics.entropy(one) for one in weights]).mean()
-                assert found["entropy"] == pytest.approx(entropy, abs=1e-5)
-                apart = sum(statistics.distance(one) * one.sum() for one in weights) / every
-                assert found["distance"] == pytest.approx(apart, rel=1e-5, abs=1e-5)
+    is_known = name == "house-gpt"
+    heads = (whole if is_known else profile(name, corpus, by_line=True, window=WINDOW)).heads
+    for at, (place, head) in rows(name):
+        found = heads.iloc[at]
+        assert (found["layer"], found["head"]) == (place, head)
+        weights = [trace.find(place).weights(head).astype(np.float64) for trace in traces(name)]
+        every = sum(len(one) for one in weights)
+        for share, offset in (("self", 0), ("previous", -1), ("next", 1)):
+            if name == "house-gpt" and share == "next":  # no row may look ahead
+                assert np.isnan(found[share])
+                continue
+            diagonals = [np.diagonal(one, offset) for one in weights]
+            assert found[share] == pytest.approx(np.concatenate(diagonals).mean(), abs=1e-5)
+        first = np.concatenate([one[1:, 0] for one in weights]).mean()
+        assert found["first"] == pytest.approx(first, abs=1e-5)
+        entropy = np.concatenate([statistics.entropy(one) for one in weights]).mean()
+        assert found["entropy"] == pytest.approx(entropy, abs=1e-5)
+        apart = sum(statistics.distance(one) * one.sum() for one in weights) / every
+        assert found["distance"] == pytest.approx(apart, rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.slow

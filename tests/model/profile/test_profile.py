@@ -18,6 +18,7 @@ from model import load_model
 from model.profile import Profile, open_profile, profile
 from model.profile.run import RunProgress
 from model.profile.sums import Sums
+from tests.cases import cases
 from tests.model.profile.sentences import SENTENCES, WINDOW, traces
 from tests.model.profile.test_run import in_this_process, saved
 
@@ -115,29 +116,21 @@ def test_windows_are_counted_once(corpus: Path) -> None:
         part + part
 
 
-def test_a_percentile_holds_the_share_of_smaller_numbers(
-    whole: Profile, subtests: pytest.Subtests
-) -> None:
-    for head in [("decoder.1.self", 7), ("decoder.0.self", 2)]:
-        with subtests.test(head=head):
-            weights = [trace.find(head[0]).weights(head[1]) for trace in traces("house-gpt")]
-            every = np.concatenate([one[np.tri(len(one), dtype=bool)] for one in weights])
-            rows = np.concatenate(
-                [torch.special.entr(torch.tensor(one)).sum(-1) for one in weights]
-            )
-            for numbers, percentile, shown in (
-                (every, whole.percentile, (0.0, 0.001, 0.05, 0.4)),
-                (rows, whole.entropy_percentile, (0.0, 0.02, 0.31, 1.23, 1e9)),
-            ):
-                for number in shown:
-                    least, most = percentile(head, number)
-                    assert least <= (numbers < number).mean() <= most
-                assert percentile(head, 0.0) == (
-                    0,
-                    0,
-                )  # nothing is smaller, whatever shares its bin
-            least, most = whole.percentile(head, 1.0)
-            assert least == most  # nor in the bin that 1 begins
+@cases("head", [("decoder.1.self", 7), ("decoder.0.self", 2)])
+def test_a_percentile_holds_the_share_of_smaller_numbers(head, whole: Profile) -> None:
+    weights = [trace.find(head[0]).weights(head[1]) for trace in traces("house-gpt")]
+    every = np.concatenate([one[np.tri(len(one), dtype=bool)] for one in weights])
+    rows = np.concatenate([torch.special.entr(torch.tensor(one)).sum(-1) for one in weights])
+    for numbers, percentile, shown in (
+        (every, whole.percentile, (0.0, 0.001, 0.05, 0.4)),
+        (rows, whole.entropy_percentile, (0.0, 0.02, 0.31, 1.23, 1e9)),
+    ):
+        for number in shown:
+            least, most = percentile(head, number)
+            assert least <= (numbers < number).mean() <= most
+        assert percentile(head, 0.0) == (0, 0)  # nothing is smaller, whatever shares its bin
+    least, most = whole.percentile(head, 1.0)
+    assert least == most  # nor in the bin that 1 begins
 
 
 def test_a_long_text_is_cut_into_windows_that_hold_all_of_it(tmp_path: Path) -> None:
@@ -150,14 +143,6 @@ def test_a_long_text_is_cut_into_windows_that_hold_all_of_it(tmp_path: Path) -> 
     for text in found.texts.values():
         assert len(model.tokens(text)) <= WINDOW
         assert text in TEXT
-
-
-def test_what_the_model_cannot_read_is_named_and_the_rest_counts(tmp_path: Path) -> None:
-    file = tmp_path / "mixed.txt"
-    file.write_text("the cat sat on the mat\n\nx\nthe dog saw the cat")
-    found = profile("house-gpt", file, by_line=True, window=WINDOW)
-    assert [number for number, _ in found.about.skipped] == [1]
-    assert found.sums.windows == 2
 
 
 def test_a_folder_with_another_profile_is_left_as_it_is(corpus: Path, tmp_path: Path) -> None:

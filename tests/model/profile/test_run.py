@@ -22,6 +22,7 @@ from model.profile.tables import ProfileScope
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
 from model.system.memory import OutOfMemoryError
+from tests.cases import cases
 from tools.training.publishing import save_asset
 
 TEXT = "ab ba. " * 8
@@ -62,24 +63,20 @@ def test_a_worker_refuses_a_model_that_changed_since_the_run_began(tmp_path: Pat
         of_weights(name, "0" * 64)
 
 
+@cases("written", [0, 11])
 def test_a_window_is_left_out_where_the_decoder_writes_too_little_or_too_much(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    written, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for written in [0, 11]:  # 1 token or 12: the start and so many words
-        with subtests.test(written=written), pytest.MonkeyPatch.context() as monkeypatch:
-            tmp_path = tmp_path_factory.mktemp("case")
-            file = tmp_path / "corpus.txt"
-            file.write_text("the cat sleeps")
-            monkeypatch.setattr(
-                Model,
-                "_greedy",
-                lambda self, tokens, limit: self.tokenizer.tokens("the " * written),
-            )
-            found = profile("translate-en-fr", file, window=8)
-            ((number, reason),) = found.about.skipped
-            assert number == 0
-            assert re.search(rf"decoder .*\b{written + 1} tokens", reason)
-            assert found.sums.windows == 0
+    file = tmp_path / "corpus.txt"
+    file.write_text("the cat sleeps")
+    monkeypatch.setattr(
+        Model, "_greedy", lambda self, tokens, limit: self.tokenizer.tokens("the " * written)
+    )
+    found = profile("translate-en-fr", file, window=8)
+    ((number, reason),) = found.about.skipped
+    assert number == 0
+    assert re.search(rf"decoder .*\b{written + 1} tokens", reason)
+    assert found.sums.windows == 0
 
 
 @pytest.mark.slow
@@ -112,13 +109,10 @@ def test_without_memory_the_run_ends_and_no_window_counts_as_done(
         profile(name, corpus)
 
 
-def test_numbers_that_int64_cannot_hold_are_refused(subtests: pytest.Subtests) -> None:
-    for number in [float("nan"), float("inf"), -float("inf"), 2.0**40]:
-        with (
-            subtests.test(number=number),
-            pytest.raises(ValueError, match="not finite, or too large"),
-        ):
-            whole(torch.tensor([1.0, number]), 30)
+@cases("number", [float("nan"), float("inf"), -float("inf"), 2.0**40])
+def test_numbers_that_int64_cannot_hold_are_refused(number) -> None:
+    with pytest.raises(ValueError, match="not finite, or too large"):
+        whole(torch.tensor([1.0, number]), 30)
 
 
 def test_a_window_whose_weights_are_no_numbers_is_left_out_with_the_reason(

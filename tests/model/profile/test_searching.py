@@ -10,6 +10,7 @@ import pytest
 
 from model.profile import labelled, open_profile, search
 from model.profile.searching import connected
+from tests.cases import cases
 
 GUIDE = Path(__file__).parents[3] / "docs" / "profiles.md"
 INDUCTION = ("decoder.1.self", 2)
@@ -38,12 +39,11 @@ def test_examples_are_found_by_their_tokens(saved_profile: Path) -> None:
     assert len(search(saved_profile, "q", whole=True, most=10_000)) == len(found)
 
 
-def test_what_is_typed_is_only_a_text(saved_profile: Path, subtests: pytest.Subtests) -> None:
-    for typed in ["' OR true --", "%", "_", "q' UNION SELECT 1 --", "$text", "\0"]:
-        with subtests.test(typed=typed):
-            assert search(saved_profile, typed).empty
-            assert search(saved_profile, "q", (typed, 0)).empty
-            assert labelled(saved_profile, typed).empty
+@cases("typed", ["' OR true --", "%", "_", "q' UNION SELECT 1 --", "$text", "\0"])
+def test_what_is_typed_is_only_a_text(typed, saved_profile: Path) -> None:
+    assert search(saved_profile, typed).empty
+    assert search(saved_profile, "q", (typed, 0)).empty
+    assert labelled(saved_profile, typed).empty
 
 
 def test_what_cannot_be_searched_is_refused(saved_profile: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from model.analysis import largest_numbers
 from model.analysis.stream.stream import sub_layers
 from model.nn.places import Place
 from model.run.protocols import check_continues
+from tests.cases import cases
 from tests.model.hub_models import eager, loaded, traced
 from tests.model.tiny import MODELS, sentence, target
 
@@ -67,39 +68,33 @@ LAYERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-def test_it_is_what_a_hook_on_the_librarys_model_does(subtests: pytest.Subtests) -> None:
-    for family in LAYERS:
-        with subtests.test(family=family):
-            model = loaded(family)
-            place, layer = LAYERS[family]
-            intervention = Intervention(stream={(place, TOKEN, DIMENSION, VALUE)})
-            own, changed = traced(model), traced(model, intervention)
-            theirs = eager(model, own, lambda stock: set_before(layer(stock)))
-            last = (
-                changed.residual[changed.stacks[-1]][-1]
-                if changed.logits is None
-                else changed.logits
-            )
-            wanted = theirs.last_hidden_state if changed.logits is None else theirs.logits
-            np.testing.assert_allclose(last, wanted[0].numpy(), atol=1e-4)
-            before = own.residual[own.stacks[-1]][-1] if own.logits is None else own.logits
-            assert np.abs(last - before).max() > 1e-3
+@cases("family", LAYERS)
+def test_it_is_what_a_hook_on_the_librarys_model_does(family) -> None:
+    model = loaded(family)
+    place, layer = LAYERS[family]
+    intervention = Intervention(stream={(place, TOKEN, DIMENSION, VALUE)})
+    own, changed = traced(model), traced(model, intervention)
+    theirs = eager(model, own, lambda stock: set_before(layer(stock)))
+    last = changed.residual[changed.stacks[-1]][-1] if changed.logits is None else changed.logits
+    wanted = theirs.last_hidden_state if changed.logits is None else theirs.logits
+    np.testing.assert_allclose(last, wanted[0].numpy(), atol=1e-4)
+    before = own.residual[own.stacks[-1]][-1] if own.logits is None else own.logits
+    assert np.abs(last - before).max() > 1e-3
 
 
-def test_a_number_that_is_not_there_is_refused_in_a_sentence(subtests: pytest.Subtests) -> None:
-    for stream, words in [
-        ({("decoder.9.self", 0, 0, 1.0)}, "no attention sub-layer"),
-        ({("decoder.0.self", 99, 0, 1.0)}, "Token 99 has no dimension 0"),
-        ({("decoder.0.self", 0, 9999, 1.0)}, "no dimension 9999"),
-        ({("decoder.0.self", 0, 0, 1.0), ("decoder.0.self", 0, 0, 2.0)}, "two values"),
-        ({("decoder.0.self", 0, 0, float("nan"))}, "its members must be"),
-        ({("decoder.0.self", -1, 0, 1.0)}, "its members must be"),
-        ({("decoder.0.self", 0, 0)}, "its members must be"),
-    ]:
-        with subtests.test(stream=stream, words=words):
-            model = loaded("gpt2")
-            with pytest.raises(ValueError, match=words):
-                traced(model, Intervention(stream=stream))
+@cases("stream, words", [
+    ({("decoder.9.self", 0, 0, 1.0)}, "no attention sub-layer"),
+    ({("decoder.0.self", 99, 0, 1.0)}, "Token 99 has no dimension 0"),
+    ({("decoder.0.self", 0, 9999, 1.0)}, "no dimension 9999"),
+    ({("decoder.0.self", 0, 0, 1.0), ("decoder.0.self", 0, 0, 2.0)}, "two values"),
+    ({("decoder.0.self", 0, 0, float("nan"))}, "its members must be"),
+    ({("decoder.0.self", -1, 0, 1.0)}, "its members must be"),
+    ({("decoder.0.self", 0, 0)}, "its members must be"),
+])  # fmt: skip
+def test_a_number_that_is_not_there_is_refused_in_a_sentence(stream, words) -> None:
+    model = loaded("gpt2")
+    with pytest.raises(ValueError, match=words):
+        traced(model, Intervention(stream=stream))
 
 
 def test_such_a_run_is_not_continued_and_a_cross_layer_reads_no_stream() -> None:

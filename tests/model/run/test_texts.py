@@ -12,6 +12,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from model import Model, TextTooLongError, Trace
 from model.run.tokenizers import GPT2Subset, WordTokenizer, clean, gpt2, gpt2_tokens, spans, spelled
+from tests.cases import cases
 from tests.model.tiny import CONTEXT, build, closed_tokenizer, loaded, sentence, target
 
 BLANK = ["", " ", "\n\t \r", "\u3000\u2003", "\x1c\x1f", "\u2028"]
@@ -55,37 +56,34 @@ def assert_all_numbers(trace: Trace) -> None:
         token.text.encode()
 
 
-def test_what_is_no_text_is_refused(model: Model, subtests: pytest.Subtests) -> None:
-    for text in [{"the cat": "the dog"}, b"the cat", None]:
-        with subtests.test(text=text):
-            for refused in (model.tokens, model.trace):
-                with pytest.raises(ValueError, match=f"as a str .* not {type(text).__name__}"):
-                    refused(text)
-            with pytest.raises(ValueError, match="text is "):
-                model.truncate(text)
-            if model.config.shape == "encoder-decoder" and text:
-                with pytest.raises(ValueError, match="target is "):
-                    model.trace(sentence(model), text)
+@cases("text", [{"the cat": "the dog"}, b"the cat", None])
+def test_what_is_no_text_is_refused(text, model: Model) -> None:
+    for refused in (model.tokens, model.trace):
+        with pytest.raises(ValueError, match=f"as a str .* not {type(text).__name__}"):
+            refused(text)
+    with pytest.raises(ValueError, match="text is "):
+        model.truncate(text)
+    if model.config.shape == "encoder-decoder" and text:
+        with pytest.raises(ValueError, match="target is "):
+            model.trace(sentence(model), text)
 
 
-def test_blank_text_is_answered_with_a_sentence(model: Model, subtests: pytest.Subtests) -> None:
-    for text in BLANK:
-        with subtests.test(text=text):
-            for refused in (model.tokens, model.trace, model.truncate):
-                with pytest.raises(ValueError, match="There is no text yet"):
-                    refused(text)
+@cases("text", BLANK)
+def test_blank_text_is_answered_with_a_sentence(text, model: Model) -> None:
+    for refused in (model.tokens, model.trace, model.truncate):
+        with pytest.raises(ValueError, match="There is no text yet"):
+            refused(text)
 
 
-def test_hostile_text_gives_numbers_or_a_sentence(model: Model, subtests: pytest.Subtests) -> None:
-    for name in HOSTILE:
-        with subtests.test(name=name):
-            text = HOSTILE[name]
-            unknown = isinstance(model.tokenizer, WordTokenizer) and bool(model.new_words(text))
-            refusal = pytest.raises(ValueError, match=r"This model does not know .*\.")
-            with refusal if unknown else nullcontext() as told:
-                trace = model.trace(model.truncate(text))
-                assert_all_numbers(trace)
-            (str(told.value) if unknown else trace.text).encode()
+@cases("name", HOSTILE)
+def test_hostile_text_gives_numbers_or_a_sentence(name, model: Model) -> None:
+    text = HOSTILE[name]
+    unknown = isinstance(model.tokenizer, WordTokenizer) and bool(model.new_words(text))
+    refusal = pytest.raises(ValueError, match=r"This model does not know .*\.")
+    with refusal if unknown else nullcontext() as told:
+        trace = model.trace(model.truncate(text))
+        assert_all_numbers(trace)
+    (str(told.value) if unknown else trace.text).encode()
 
 
 def test_one_token_looks_at_itself_only(model: Model) -> None:

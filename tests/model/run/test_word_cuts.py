@@ -10,6 +10,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 from model.hub.tokenizer_process import _words as words_and_places
 from model.run.tokenizers import gpt2
 from model.run.word_cuts import LONGEST, longest_first, merged, whole_gpt2, word_cut, words_of
+from tests.cases import cases
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.words import KINDS
 from tests.model.hub_models import smollm2s_tokenizer
@@ -26,26 +27,23 @@ TEXTS = (
 MODELS = ("house-gpt", "stories", "minilm", "smollm2")
 
 
-def test_the_last_row_is_the_tokenizers_own_and_the_words_make_its_text(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in MODELS:
-        with subtests.test(name=name):
-            tokenizer = smollm2s_tokenizer() if name == "smollm2" else loaded(name).tokenizer
-            tried = 0
-            for text in filter(str.strip, TEXTS):
-                words = words_of(tokenizer, text)
-                pieces = []
-                for number, word in enumerate(words):
-                    if len(word.encode()) <= LONGEST:
-                        cut = word_cut(tokenizer, text, number)
-                        assert cut.agrees, (word, cut)
-                        pieces += cut.steps[-1].pieces
-                        tried += 1
-                own = [token for token in tokenizer.tokens(text) if not token.special]
-                if all(len(word.encode()) <= LONGEST for word in words):
-                    assert pieces == [token.raw or token.text for token in own]
-            assert tried > 200
+@cases("name", MODELS)
+def test_the_last_row_is_the_tokenizers_own_and_the_words_make_its_text(name) -> None:
+    tokenizer = smollm2s_tokenizer() if name == "smollm2" else loaded(name).tokenizer
+    tried = 0
+    for text in filter(str.strip, TEXTS):
+        words = words_of(tokenizer, text)
+        pieces = []
+        for number, word in enumerate(words):
+            if len(word.encode()) <= LONGEST:
+                cut = word_cut(tokenizer, text, number)
+                assert cut.agrees, (word, cut)
+                pieces += cut.steps[-1].pieces
+                tried += 1
+        own = [token for token in tokenizer.tokens(text) if not token.special]
+        if all(len(word.encode()) <= LONGEST for word in words):
+            assert pieces == [token.raw or token.text for token in own]
+    assert tried > 200
 
 
 def test_gpt2_merges_one_pair_a_step_and_never_a_later_pair_before_an_earlier_one() -> None:
@@ -88,18 +86,15 @@ def test_a_list_of_whole_words_cuts_none_and_a_long_word_is_refused() -> None:
         word_cut(whole_gpt2(), "x" * 60, 0)
 
 
-def test_a_word_stands_where_it_was_typed_though_the_text_is_normalized(
-    subtests: pytest.Subtests,
-) -> None:
-    for text, places in [
-        ("我爱 cats dog", [(0, 1), (1, 2), (3, 7), (8, 11)]),
-        ("cafe\u0301 Cats", [(0, 4), (6, 10)]),
-    ]:
-        with subtests.test(text=text):
-            tokenizer = Library(models.WordPiece({"[UNK]": 0}, unk_token="[UNK]"))
-            tokenizer.normalizer = normalizers.BertNormalizer()
-            tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-            assert [place for _, place in words_and_places(tokenizer, text)] == places
+@cases(
+    "text, places",
+    [("我爱 cats dog", [(0, 1), (1, 2), (3, 7), (8, 11)]), ("cafe\u0301 Cats", [(0, 4), (6, 10)])],
+)
+def test_a_word_stands_where_it_was_typed_though_the_text_is_normalized(text, places) -> None:
+    tokenizer = Library(models.WordPiece({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    assert [place for _, place in words_and_places(tokenizer, text)] == places
 
 
 def test_a_tokenizer_without_a_known_rule_says_so() -> None:

@@ -33,6 +33,7 @@ from model.serving.engine import (
 from model.system.deadline import PassTooLongError
 from model.system.memory import AllReadError, OutOfMemoryError
 from model.trace.description import trace_file
+from tests.cases import cases
 from tests.model.hub_models import saved
 from tests.model.tiny import quiet
 
@@ -311,23 +312,21 @@ def read(shared: Engine, path: Path, way: str) -> object:
     return shared.model(str(path), quiet)
 
 
+@cases("way", ["by its path", "dropped"])
 def test_a_trace_file_for_which_there_is_no_memory_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    way, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for way in ["by its path", "dropped"]:
-        with subtests.test(way=way), pytest.MonkeyPatch.context() as monkeypatch:
-            tmp_path = tmp_path_factory.mktemp("case")
-            shared, path = Engine(), tmp_path / "run.safetensors"
-            shared.trace(Request("stories", "The cat sat"), quiet).save(path)
+    shared, path = Engine(), tmp_path / "run.safetensors"
+    shared.trace(Request("stories", "The cat sat"), quiet).save(path)
 
-            def read_array(*_: object) -> None:
-                raise MemoryError
+    def read_array(*_: object) -> None:
+        raise MemoryError
 
-            monkeypatch.setattr("model.trace.array_file.read_array", read_array)
-            with pytest.raises(OutOfMemoryError, match=r"not enough memory for th.* trace file"):
-                read(shared, path, way)
-            monkeypatch.undo()
-            assert shared.model(str(path), quiet).trace("The cat sat").check() < 1e-4
+    monkeypatch.setattr("model.trace.array_file.read_array", read_array)
+    with pytest.raises(OutOfMemoryError, match=r"not enough memory for th.* trace file"):
+        read(shared, path, way)
+    monkeypatch.undo()
+    assert shared.model(str(path), quiet).trace("The cat sat").check() < 1e-4
 
 
 def test_a_file_is_read_in_a_turn_of_the_queue_and_within_the_time_of_a_pass(

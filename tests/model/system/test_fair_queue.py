@@ -10,11 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.nn.intervention import UNCHANGED, Intervention
 from model.serving.engine import Engine, Event, Passed, Refused, Request
 from model.system import deadline
 from model.system.deadline import PassTooLongError
 from model.system.fair_queue import SHORTER, FairQueue, QueueFullError, Ticket, first_to_go
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.tiny import quiet
 
 REQUEST = Request("stories", "The cat sat on the mat")
@@ -202,19 +204,18 @@ def test_what_makes_room_is_of_the_visitor_who_has_the_most() -> None:
     assert first_to_go({1: None, 2: None, 3: "one"}) == 1
 
 
-def test_who_leaves_the_queue_does_not_hold_it_up(subtests: pytest.Subtests) -> None:
-    for how in ["told the place", "asked whether it is wanted"]:
-        with subtests.test(how=how):
-            queue = FairQueue(1)
+@cases("how", ["told the place", "asked whether it is wanted"])
+def test_who_leaves_the_queue_does_not_hold_it_up(how) -> None:
+    queue = FairQueue(1)
 
-            def leave(*_: object) -> None:
-                raise Gone
+    def leave(*_: object) -> None:
+        raise Gone
 
-            ways = (leave, quiet) if how == "told the place" else (quiet, leave)
-            with queue.place(quiet), pytest.raises(Gone), queue.place(*ways):
-                pytest.fail("the place was taken")
-            with queue.place(quiet):
-                assert queue.waiting == 0
+    ways = (leave, quiet) if how == "told the place" else (quiet, leave)
+    with queue.place(quiet), pytest.raises(Gone), queue.place(*ways):
+        pytest.fail("the place was taken")
+    with queue.place(quiet):
+        assert queue.waiting == 0
 
 
 def test_a_long_turn_lets_much_shorter_ones_by_and_no_others() -> None:
@@ -294,34 +295,50 @@ def test_who_leaves_when_let_by_does_not_hold_up_the_longer_turn() -> None:
         assert queue.waiting == 0
 
 
-def test_a_short_pass_begins_before_a_long_one_has_ended_and_both_are_as_alone(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("changed", [(), ("long",), ("short",)])
+def test_a_short_pass_begins_before_the_long_ones_next_sub_layer_and_both_are_as_alone(
+    changed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
-    long = replace(REQUEST, text=f"{REQUEST.text} and " * 9 + REQUEST.text)
-    alone = {request: Engine().trace(request, quiet) for request in (long, REQUEST)}
+    change = Intervention(ablated=frozenset({("decoder.1.self", 2)}), positions=False)
+    texts = {"long": f"{REQUEST.text} and " * 9 + REQUEST.text, "short": REQUEST.text}
+    requests = {
+        name: replace(REQUEST, text=text, intervention=change if name in changed else UNCHANGED)
+        for name, text in texts.items()
+    }
+    alone = {name: Engine().trace(request, quiet) for name, request in requests.items()}
     heard: list[Event] = []
-    found: list[Trace] = []
+    found: dict[str, Trace] = {}
     waits = threading.Event()
-    short = threading.Thread(
-        target=lambda: found.append(engine.trace(REQUEST, lambda place: waits.set()))
-    )
+    looks: list[
+        threading.Thread
+    ] = []  # whose, between sub-layers, from when the short one stands in the queue
+
+    def ask_short() -> None:
+        found["short"] = engine.trace(requests["short"], lambda place: waits.set())
+
+    short = threading.Thread(target=ask_short)
 
     def wanted() -> None:
         """Between two sub-layers of the long pass the other visitor comes, and stands in the queue."""
-        if threading.current_thread() is not short and short.ident is None:
+        if short.ident is None:
             short.start()
             assert waits.wait(60)
+        else:
+            looks.append(threading.current_thread())
 
     engine = Engine(wanted=wanted, tell=heard.append)
     engine.model(REQUEST.model, quiet)
-    found.append(engine.trace(long, quiet))
+    found["long"] = engine.trace(requests["long"], quiet)
     short.join(60)
     tokens = [event.tokens for event in heard if isinstance(event, Passed)]
-    assert tokens == [len(alone[REQUEST].tokens), len(alone[long].tokens)]
-    for trace, request in zip(found, (REQUEST, long), strict=True):
-        for one, same in zip(trace.attention, alone[request].attention, strict=True):
+    assert tokens == [len(alone[name].tokens) for name in ("short", "long")]
+    assert looks[0] is short
+    for name, trace in found.items():
+        for one, same in zip(trace.attention, alone[name].attention, strict=True):
             assert np.array_equal(one.output, same.output)
+        assert trace.prediction is not None
+        assert np.array_equal(trace.prediction.all, alone[name].require_prediction().all)
 
 
 def test_what_is_timed_is_not_the_time_of_those_who_are_let_by(
@@ -341,38 +358,37 @@ def test_what_is_timed_is_not_the_time_of_those_who_are_let_by(
         assert deadline.own_time() - began == 3.0
 
 
+@cases("request_", [REQUEST, TRANSLATION])
 def test_a_pass_ends_between_any_two_sub_layers_and_leaves_nothing(
-    subtests: pytest.Subtests,
+    request_, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second request has a greedy loop before its pass; it ends in there too."""
-    for request_ in [REQUEST, TRANSLATION]:
-        with subtests.test(request_=request_), pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
-            left = iter(())
+    monkeypatch.setattr(deadline, "SECONDS_BETWEEN_LOOKS", -1.0)
+    left = iter(())
 
-            def wanted() -> None:
-                if next(left, None) == 0:
-                    raise Gone
+    def wanted() -> None:
+        if next(left, None) == 0:
+            raise Gone
 
-            engine = Engine(wanted=wanted)
-            engine.model(request_.model, quiet)
-            ended = 0
-            for looks in itertools.count():
-                left = countdown(looks)
-                try:
-                    trace = engine.trace(request_, quiet)
-                except Gone:
-                    ended += 1
-                    assert engine.holdings.traces == 0
-                    assert engine.holdings.waiting == 0
-                else:
-                    break
-            model = engine.model(request_.model, quiet)
-            sub_layers = len(model.attention_names)
-            assert ended == looks >= 2 * sub_layers
-            assert trace.check() < 1e-4
-            assert len(trace.attention) == sub_layers
-            assert engine.holdings.traces == 1
+    engine = Engine(wanted=wanted)
+    engine.model(request_.model, quiet)
+    ended = 0
+    for looks in itertools.count():
+        left = countdown(looks)
+        try:
+            trace = engine.trace(request_, quiet)
+        except Gone:
+            ended += 1
+            assert engine.holdings.traces == 0
+            assert engine.holdings.waiting == 0
+        else:
+            break
+    model = engine.model(request_.model, quiet)
+    sub_layers = len(model.attention_names)
+    assert ended == looks >= 2 * sub_layers
+    assert trace.check() < 1e-4
+    assert len(trace.attention) == sub_layers
+    assert engine.holdings.traces == 1
 
 
 def countdown(start: int) -> Iterator[int]:

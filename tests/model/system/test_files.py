@@ -16,6 +16,7 @@ from model.system.files import (
     whole_file,
     write_whole,
 )
+from tests.cases import cases
 
 
 def test_only_ordinary_files_of_a_bounded_size_are_read(
@@ -39,13 +40,12 @@ def test_a_text_is_read_without_the_mark_of_its_encoding(tmp_path: Path) -> None
         text_of(file, 9)
 
 
-def test_json_that_is_no_object_is_damaged(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for content in (b"[" * 100_000, b'{"a": ' + b"9" * 5_000 + b"}", b"[]", b"\xff", b""):
-        with subtests.test(content=content[:9]):
-            file = tmp_path / "a.json"
-            file.write_bytes(content)
-            with pytest.raises(ValueError, match=r"^is (damaged|nested)"):
-                json_object(file)
+@cases("content", (b"[" * 100_000, b'{"a": ' + b"9" * 5_000 + b"}", b"[]", b"\xff", b""))
+def test_json_that_is_no_object_is_damaged(content, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"^is (damaged|nested)"):
+        json_object(file)
 
 
 def test_a_file_whose_writing_breaks_off_is_as_it_was(tmp_path: Path) -> None:
@@ -76,11 +76,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_and_a_living_ones_is_k
         write_whole(tmp_path / "second.html", b"second")
         assert living.exists()
     names = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
-    assert names == {
-        others.name: b"not ours",
-        "first.html": b"first",
-        "second.html": b"second",
-    }
+    assert names == {others.name: b"not ours", "first.html": b"first", "second.html": b"second"}
 
 
 def test_a_link_stays_one_and_a_device_is_written_as_it_is(tmp_path: Path) -> None:

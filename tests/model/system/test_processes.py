@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from model.system.processes import ended_after, start_python
+from model.system.processes import _end, ended_after, start_python
 
 STILL = "import signal; print('begun', flush=True); signal.pause()"
 PARENT = """
@@ -42,6 +42,16 @@ def test_one_that_stands_still_is_killed_and_its_pipes_close(still: Path) -> Non
         with ended_after(process, 0):
             assert process.stdout.readline() == b""
         assert process.wait() == -signal.SIGKILL
+
+
+def test_one_that_died_over_its_question_is_put_away_in_silence(tmp_path: Path) -> None:
+    (file := tmp_path / "silent.py").touch()
+    process = start_python([str(file)])
+    process.wait()
+    process.stdin.write(b"a question that nobody reads")
+    _end(process)
+    assert process.stdin.closed
+    assert process.returncode == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux ends it")

@@ -7,60 +7,35 @@ import pytest
 from model import load_model, models
 from model.loading.registry import may_be_linked, others_allowed
 from model.system.settings import ADDRESS, REAL_MODEL, VARIABLES, check_at_start, read
+from tests.cases import cases
 
 ROOT = Path(__file__).resolve().parents[3]
 NONSENSE = {
     "ATTENTION_MODELS": ("gpt2,,minilm", ","),
     "ATTENTION_OTHER_MODELS": ("yes", "1", "ON"),
-    "ATTENTION_FOLDERS": ("true",),
+    "ATTENTION_FOLDERS": ("true", ),
     "ATTENTION_MODEL_MB": ("lots", "-1", "0", "1e3", "9" * 40, "٣"),
     "ATTENTION_TRACE_MB": ("0", "1.5"),
     "ATTENTION_LONGEST_TEXT": ("3", "1000001"),
     "ATTENTION_PASS_SECONDS": ("0", "soon"),
-    "ATTENTION_LINE": ("0",),
+    "ATTENTION_LINE": ("0", ),
     "ATTENTION_THREADS": ("0", "all"),
     "ATTENTION_DEVICE": ("gpu", "cuda:x", "cpu; rm"),
-    "ATTENTION_METRICS": ("yes",),
-    "ATTENTION_FRAME_ANCESTORS": (
-        *(
-            "*",
-            "https:",
-            "https://*",
-            "https://*.org",
-            "class.example.org",
-            "ftp://class.example.org",
-        ),
-        *(
-            "https://a.example; script-src *",
-            "https://a.example\nSet-Cookie: a=b",
-            "https://a.example,https://b",
-        ),
-        *(
-            "https://a.example/page",
-            "https://a.example:0",
-            "https://a.example:65536",
-            "https://a.example:*",
-        ),
-        *(
-            "https://user@a.example",
-            "https://-a.example",
-            "https://ä.example",
-            "https://[::1]",
-            "'none'",
-            "self",
-        ),
-    ),
+    "ATTENTION_METRICS": ("yes", ),
+    "ATTENTION_FRAME_ANCESTORS": (*("*", "https:", "https://*", "https://*.org",
+        "class.example.org", "ftp://class.example.org"), *("https://a.example; script-src *",
+        "https://a.example\nSet-Cookie: a=b", "https://a.example,https://b"),
+        *("https://a.example/page", "https://a.example:0", "https://a.example:65536",
+        "https://a.example:*"), *("https://user@a.example", "https://-a.example",
+        "https://ä.example", "https://[::1]", "'none'", "self")),
     "HF_ENDPOINT": ("hub.example", "file:///etc"),
-}
+}  # fmt: skip
 
 
-def test_nonsense_is_refused_with_the_variables_name(subtests: pytest.Subtests) -> None:
-    for variable, value in [(name, value) for name, values in NONSENSE.items() for value in values]:
-        with (
-            subtests.test(variable=variable, value=value),
-            pytest.raises(ValueError, match=f"^{variable} is ['\"].*; it must be .*\\.$"),
-        ):
-            read({variable: value})
+@cases("variable, value", [(name, value) for name, values in NONSENSE.items() for value in values])
+def test_nonsense_is_refused_with_the_variables_name(variable, value) -> None:
+    with pytest.raises(ValueError, match=f"^{variable} is ['\"].*; it must be .*\\.$"):
+        read({variable: value})
 
 
 def test_a_folder_that_is_none_is_refused_at_the_start(subtests: pytest.Subtests) -> None:
@@ -84,28 +59,22 @@ def test_who_may_frame_the_app_is_a_list_of_origins() -> None:
     )
 
 
-def test_a_server_that_others_reach_opens_no_folder_and_downloads_nothing_unasked(
-    subtests: pytest.Subtests,
-) -> None:
-    for address in ["0.0.0.0", "::", "192.168.1.5", "class.example"]:
-        with subtests.test(address=address):
-            found = read({ADDRESS: address})
-            assert not found.folders
-            assert not found.other_models
-            asked = read(
-                {ADDRESS: address, "ATTENTION_FOLDERS": "on", "ATTENTION_OTHER_MODELS": "on"}
-            )
-            assert asked.folders
-            assert asked.other_models
+@cases("address", ["0.0.0.0", "::", "192.168.1.5", "class.example"])
+def test_a_server_that_others_reach_opens_no_folder_and_downloads_nothing_unasked(address) -> None:
+    found = read({ADDRESS: address})
+    assert not found.folders
+    assert not found.other_models
+    asked = read({ADDRESS: address, "ATTENTION_FOLDERS": "on", "ATTENTION_OTHER_MODELS": "on"})
+    assert asked.folders
+    assert asked.other_models
 
 
-def test_on_ones_own_computer_everything_is_open(subtests: pytest.Subtests) -> None:
-    for address in ["", "127.0.0.1", "localhost", "::1", "[::1]"]:
-        with subtests.test(address=address):
-            found = read({ADDRESS: address})
-            assert found.is_local
-            assert found.folders
-            assert found.other_models
+@cases("address", ["", "127.0.0.1", "localhost", "::1", "[::1]"])
+def test_on_ones_own_computer_everything_is_open(address) -> None:
+    found = read({ADDRESS: address})
+    assert found.is_local
+    assert found.folders
+    assert found.other_models
 
 
 def test_a_folder_that_may_not_be_opened_is_as_if_it_were_not_there(
@@ -139,23 +108,20 @@ def test_a_list_of_models_is_all_there_is_beside_the_registered_ones(
     assert not others_allowed()
 
 
-def test_a_real_model_is_fetched_unasked_at_ones_own_computer_only(
-    subtests: pytest.Subtests,
-) -> None:
-    for environment, fetched in [
-        ({}, REAL_MODEL),
-        ({ADDRESS: "0.0.0.0"}, None),
-        ({"ATTENTION_MODELS": "gpt2"}, None),
-        ({"ATTENTION_MODELS": f"gpt2,{REAL_MODEL}"}, REAL_MODEL),
-        ({"ATTENTION_FETCH": "none"}, None),
-        ({"ATTENTION_FETCH": "gpt2", ADDRESS: "0.0.0.0"}, "gpt2"),
-    ]:
-        with subtests.test(environment=environment, fetched=fetched):
-            assert read(environment).fetch == fetched
-            through_a_proxy = read(environment, asked_here=False).fetch
-            assert through_a_proxy == (
-                fetched if environment.keys() & {"ATTENTION_FETCH", "ATTENTION_MODELS"} else None
-            )
+@cases("environment, fetched", [
+    ({}, REAL_MODEL),
+    ({ADDRESS: "0.0.0.0"}, None),
+    ({"ATTENTION_MODELS": "gpt2"}, None),
+    ({"ATTENTION_MODELS": f"gpt2,{REAL_MODEL}"}, REAL_MODEL),
+    ({"ATTENTION_FETCH": "none"}, None),
+    ({"ATTENTION_FETCH": "gpt2", ADDRESS: "0.0.0.0"}, "gpt2"),
+])  # fmt: skip
+def test_a_real_model_is_fetched_unasked_at_ones_own_computer_only(environment, fetched) -> None:
+    assert read(environment).fetch == fetched
+    through_a_proxy = read(environment, asked_here=False).fetch
+    assert through_a_proxy == (
+        fetched if environment.keys() & {"ATTENTION_FETCH", "ATTENTION_MODELS"} else None
+    )
 
 
 def test_what_the_owner_has_fetched_may_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:

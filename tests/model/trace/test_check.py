@@ -11,6 +11,7 @@ import pytest
 from model.system import deadline
 from model.trace.records import BLOCK, Attention, NormRecord
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.made_trace import made_trace
 from tests.viz.explorer.records import record
 
@@ -46,14 +47,13 @@ def test_the_check_is_the_difference_from_the_context_head_by_head(
             assert attention.check() == pytest.approx(expected, abs=1e-5)
 
 
-def test_one_wrong_number_is_seen_wherever_it_is(subtests: pytest.Subtests) -> None:
-    for row in [0, BLOCK, LONG - 1]:
-        with subtests.test(row=row):
-            attention = record(LONG)
-            assert attention.check() < 1e-5
-            output = attention.output.copy()
-            output[1, row, 3] += 0.01
-            assert replace(attention, output=output).check() == pytest.approx(0.01, rel=1e-2)
+@cases("row", [0, BLOCK, LONG - 1])
+def test_one_wrong_number_is_seen_wherever_it_is(row) -> None:
+    attention = record(LONG)
+    assert attention.check() < 1e-5
+    output = attention.output.copy()
+    output[1, row, 3] += 0.01
+    assert replace(attention, output=output).check() == pytest.approx(0.01, rel=1e-2)
 
 
 def test_what_is_not_a_number_is_never_a_gap_of_zero() -> None:

@@ -2,12 +2,11 @@
 
 import copy
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from model import Intervention, Trace, load_model, load_trace
+from model import Intervention, Trace, load_model
 from model.trace.unproven import UnprovenError
 from tests.arrays_of_trace import every_array
 
@@ -36,14 +35,6 @@ def test_a_pickle_holds_the_numbers_of_its_trace(name: str, explicit: bool) -> N
     for one, other in pairs:
         np.testing.assert_array_equal(one, other)
         assert not other.flags.writeable
-
-
-def test_a_file_of_a_changed_run_is_read_after_the_change_was_asked_for(tmp_path: Path) -> None:
-    change = Intervention(ablated={("decoder.1.self", 1)})
-    assert change.changes
-    trace = load_model("stories").trace("Anna gave the ball to Tom", intervention=change)
-    trace.save(tmp_path / "run.safetensors")
-    assert load_trace(tmp_path / "run.safetensors").intervention == change
 
 
 def test_a_deep_copy_is_the_trace_itself() -> None:

@@ -11,6 +11,7 @@ from model import Model, Trace
 from model.analysis.run_comparison import losses
 from model.nn.intervention import Intervention
 from model.serving.engine import Engine, Request, model_size
+from tests.cases import cases
 from tests.model.tiny import TINY, build, loaded, quiet, sentence, target
 
 PREDICTING = [name for name in TINY if build(name).config.shape != "encoder"]
@@ -36,25 +37,26 @@ def both_ways(model: Model, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Tra
     return kept, model.trace(sentence(model), target(model), record="full")
 
 
-def test_they_are_those_that_the_pass_would_have_ended_with(subtests: pytest.Subtests) -> None:
-    for name in PREDICTING:
-        with subtests.test(name=name), pytest.MonkeyPatch.context() as monkeypatch:
-            kept, deferred = both_ways(build(name), monkeypatch)
-            ours, theirs = kept.prediction, deferred.prediction
-            assert ours.shape == theirs.shape == ours.all.shape
-            for position in (0, -1):
-                np.testing.assert_allclose(theirs.after(position), ours.all[position], atol=1e-5)
-            np.testing.assert_allclose(theirs.rows(1, 3), ours.all[1:3], atol=1e-5)
-            assert not are_computed(deferred)
-            assert deferred.nbytes == kept.nbytes - summand_bytes(kept)
-            np.testing.assert_array_equal(deferred.logits, kept.logits)
-            np.testing.assert_array_equal(losses(deferred), losses(kept))
-            assert are_computed(deferred)
-            np.testing.assert_array_equal(theirs.after(-1), ours.all[-1])
-            assert not theirs.all.flags.writeable
-            for position in (len(theirs.all), -len(theirs.all) - 1):
-                with pytest.raises(ValueError, match="has positions"):
-                    theirs.after(position)
+@cases("name", PREDICTING)
+def test_they_are_those_that_the_pass_would_have_ended_with(
+    name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, deferred = both_ways(build(name), monkeypatch)
+    ours, theirs = kept.prediction, deferred.prediction
+    assert ours.shape == theirs.shape == ours.all.shape
+    for position in (0, -1):
+        np.testing.assert_allclose(theirs.after(position), ours.all[position], atol=1e-5)
+    np.testing.assert_allclose(theirs.rows(1, 3), ours.all[1:3], atol=1e-5)
+    assert not are_computed(deferred)
+    assert deferred.nbytes == kept.nbytes - summand_bytes(kept)
+    np.testing.assert_array_equal(deferred.logits, kept.logits)
+    np.testing.assert_array_equal(losses(deferred), losses(kept))
+    assert are_computed(deferred)
+    np.testing.assert_array_equal(theirs.after(-1), ours.all[-1])
+    assert not theirs.all.flags.writeable
+    for position in (len(theirs.all), -len(theirs.all) - 1):
+        with pytest.raises(ValueError, match="has positions"):
+            theirs.after(position)
 
 
 def test_what_else_is_recorded_does_not_depend_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,22 +67,20 @@ def test_what_else_is_recorded_does_not_depend_on_it(monkeypatch: pytest.MonkeyP
     assert deferred.check() < 1e-5
 
 
-def test_the_summands_are_read_from_the_tables(subtests: pytest.Subtests) -> None:
-    for positions, name in product([True, False], TINY):
-        with (
-            subtests.test(positions=positions, name=name),
-            pytest.MonkeyPatch.context() as monkeypatch,
-        ):
-            model, intervention = build(name), Intervention(positions=positions)
-            kept = model.trace(sentence(model), target(model), intervention)
-            monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
-            deferred = model.trace(sentence(model), target(model), intervention)
-            assert kept.summands.keys() == deferred.summands.keys()
-            for stack, parts in kept.summands.items():
-                assert list(parts) == list(deferred.summands[stack])
-                for summand in parts:
-                    np.testing.assert_array_equal(deferred.summands[stack][summand], parts[summand])
-                    assert not deferred.summands[stack][summand].flags.writeable
+@cases("positions, name", product([True, False], TINY))
+def test_the_summands_are_read_from_the_tables(
+    positions, name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, intervention = build(name), Intervention(positions=positions)
+    kept = model.trace(sentence(model), target(model), intervention)
+    monkeypatch.setattr("model.run.model.DEFER_FROM", 0)
+    deferred = model.trace(sentence(model), target(model), intervention)
+    assert kept.summands.keys() == deferred.summands.keys()
+    for stack, parts in kept.summands.items():
+        assert list(parts) == list(deferred.summands[stack])
+        for summand in parts:
+            np.testing.assert_array_equal(deferred.summands[stack][summand], parts[summand])
+            assert not deferred.summands[stack][summand].flags.writeable
 
 
 def test_of_a_long_text_they_are_computed_when_they_are_read() -> None:

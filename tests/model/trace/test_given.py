@@ -46,7 +46,7 @@ def test_it_comes_back_from_its_file_and_its_heads_stand_together(
                     "".join(t.text for t in trace.keys_of(one)) for one in trace.attention
                 ] == keys
                 assert trace.check() < 1e-6
-                found = all_heads(trace, has_maps=True)
+                found = all_heads(trace, mapped=[one.name for one in trace.attention])
                 assert [len(one["layers"]) for one in found] == [1] * len(made.attention)  # type: ignore[arg-type]
                 assert len({family.title for family in families(trace)}) == len(found)
 

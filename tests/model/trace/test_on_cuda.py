@@ -10,6 +10,7 @@ import torch
 from model.nn.intervention import Intervention
 from model.nn.recorder import Recorder, recording
 from model.run.model import trace_of_pass
+from tests.cases import cases
 from tests.model import hub_models as families
 from tests.model.hub.test_identity import TEXT as HUB_TEXT
 from tests.model.tiny import loaded, sentence, target
@@ -27,23 +28,25 @@ def nothing_waits() -> Iterator[None]:
         torch.cuda.set_sync_debug_mode("default")
 
 
-def test_from_its_ids_to_its_trace_a_pass_waits_for_nothing(subtests: pytest.Subtests) -> None:
-    for intervention, name in product(
+@cases(
+    "intervention, name",
+    product(
         [Intervention(), Intervention(scale=0.5, hidden=frozenset({1}))],
         ["gpt", "llama", "bert", "translator", "house-gpt"],
-    ):
-        with subtests.test(intervention=intervention, name=name):
-            model = loaded(name, "cuda")
-            tokens = model.tokens(sentence(model))
-            second = model.config.shape == "encoder-decoder"
-            read = model._target_tokens(tokens, target(model), ()) if second else ()
-            ids = [model.ids(one) for one in (tokens, read) if one]
-            for level in ("attention", "full"):
-                recorder = Recorder(intervention, level, source=model.config.source)
-                with nothing_waits(), recording(recorder), torch.inference_mode():
-                    ended = model.module(*ids)
-                    trace = trace_of_pass(model, recorder, ended, tokens, read, text="")
-                assert trace.check() < 1e-4
+    ),
+)
+def test_from_its_ids_to_its_trace_a_pass_waits_for_nothing(intervention, name) -> None:
+    model = loaded(name, "cuda")
+    tokens = model.tokens(sentence(model))
+    second = model.config.shape == "encoder-decoder"
+    read = model._target_tokens(tokens, target(model), ()) if second else ()
+    ids = [model.ids(one) for one in (tokens, read) if one]
+    for level in ("attention", "full"):
+        recorder = Recorder(intervention, level, source=model.config.source)
+        with nothing_waits(), recording(recorder), torch.inference_mode():
+            ended = model.module(*ids)
+            trace = trace_of_pass(model, recorder, ended, tokens, read, text="")
+        assert trace.check() < 1e-4
 
 
 def test_so_does_one_of_the_librarys() -> None:

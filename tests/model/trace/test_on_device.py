@@ -16,6 +16,7 @@ from model import Intervention, Model, Trace
 from model.many import trace_all
 from model.trace.description import trace_file
 from model.trace.lazy import Lazy, Room, arrays_of
+from tests.cases import cases
 from tests.model.device import Crossings, device, moved
 from tests.model.tiny import loaded, sentence, target
 
@@ -41,23 +42,18 @@ def runs(name: str, intervention: Intervention = CHANGED) -> Runs:
     return Runs(trace, expected, model, crossings)
 
 
-def test_a_trace_is_made_without_a_copy_and_has_the_numbers_of_the_processor(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["gpt", "llama", "bert", "translator", "all-stages"]:
-        with subtests.test(name=name):
-            there, here, _, crossings = runs(name)
-            assert (
-                here.nbytes <= there.nbytes < 1.1 * here.nbytes
-            )  # equal masks count until they are read
-            assert [one.sizes for one in there.attention] == [one.sizes for one in here.attention]
-            assert not crossings.all
-            assert trace_file(replace(there, device=here.device)) == trace_file(here)
-            assert crossings.copied
-            assert there.nbytes == here.nbytes
-            assert there.check() == here.check()
-            for record in (*there.attention, *there.norms, *there.feed_forward):
-                assert not any(array.flags.writeable for array in arrays_of(record))
+@cases("name", ["gpt", "llama", "bert", "translator", "all-stages"])
+def test_a_trace_is_made_without_a_copy_and_has_the_numbers_of_the_processor(name) -> None:
+    there, here, _, crossings = runs(name)
+    assert here.nbytes <= there.nbytes < 1.1 * here.nbytes  # equal masks count until they are read
+    assert [one.sizes for one in there.attention] == [one.sizes for one in here.attention]
+    assert not crossings.all
+    assert trace_file(replace(there, device=here.device)) == trace_file(here)
+    assert crossings.copied
+    assert there.nbytes == here.nbytes
+    assert there.check() == here.check()
+    for record in (*there.attention, *there.norms, *there.feed_forward):
+        assert not any(array.flags.writeable for array in arrays_of(record))
 
 
 def test_what_is_read_crosses_once_and_the_rest_stays() -> None:
@@ -80,47 +76,45 @@ def test_equal_masks_are_kept_once() -> None:
     assert all(one is masks[0] for one in masks)
 
 
-def test_the_check_of_attention_runs_there(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "llama", "bert", "translator", "all-stages"]:
-        with subtests.test(name=name):
-            there, _, _, crossings = runs(name)
-            with device(crossings):
-                gaps = [one.check() for one in there.attention]
-            assert not crossings.copied
-            assert len(crossings.waited) == len(gaps)
-            assert max(gaps) < 1e-5
-            with torch.inference_mode():
-                vars(there.attention[0])["output"].source.behind[0, 1, 2] += 0.5
-            with device(crossings):
-                assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
-            assert not crossings.copied
-            there.attention[0].weights(0)
-            # Here, with what was read.
-            assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
-            assert crossings.copied
+@cases("name", ["gpt", "llama", "bert", "translator", "all-stages"])
+def test_the_check_of_attention_runs_there(name) -> None:
+    there, _, _, crossings = runs(name)
+    with device(crossings):
+        gaps = [one.check() for one in there.attention]
+    assert not crossings.copied
+    assert len(crossings.waited) == len(gaps)
+    assert max(gaps) < 1e-5
+    with torch.inference_mode():
+        vars(there.attention[0])["output"].source.behind[0, 1, 2] += 0.5
+    with device(crossings):
+        assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
+    assert not crossings.copied
+    there.attention[0].weights(0)
+    # Here, with what was read.
+    assert there.attention[0].check() == pytest.approx(0.5, abs=1e-4)
+    assert crossings.copied
 
 
-def test_so_does_that_of_the_norms(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "llama", "bert", "translator", "all-stages"]:
-        with subtests.test(name=name):
-            there, here, _, crossings = runs(name)
-            with device(crossings):
-                gaps = [one.check() for one in there.norms]
-            assert not crossings.copied
-            assert len(crossings.waited) == len(gaps)
-            np.testing.assert_allclose(gaps, [one.check() for one in here.norms], atol=1e-6)
-            for field, at in (("recorded", (0, 1, 2)), ("inverse_deviation", (0, 1))):
-                record = there.norms[0 if field == "recorded" else 1]
-                with torch.inference_mode():
-                    vars(record)[field].source.behind[at] += 0.5
-                with device(crossings):
-                    wrong = record.check()
-                assert not crossings.copied
-                assert wrong > 0.1
-            assert there.norms[0].input.size
-            # Here, with what was read.
-            assert there.norms[0].check() == pytest.approx(0.5, abs=1e-4)
-            assert crossings.copied
+@cases("name", ["gpt", "llama", "bert", "translator", "all-stages"])
+def test_so_does_that_of_the_norms(name) -> None:
+    there, here, _, crossings = runs(name)
+    with device(crossings):
+        gaps = [one.check() for one in there.norms]
+    assert not crossings.copied
+    assert len(crossings.waited) == len(gaps)
+    np.testing.assert_allclose(gaps, [one.check() for one in here.norms], atol=1e-6)
+    for field, at in (("recorded", (0, 1, 2)), ("inverse_deviation", (0, 1))):
+        record = there.norms[0 if field == "recorded" else 1]
+        with torch.inference_mode():
+            vars(record)[field].source.behind[at] += 0.5
+        with device(crossings):
+            wrong = record.check()
+        assert not crossings.copied
+        assert wrong > 0.1
+    assert there.norms[0].input.size
+    # Here, with what was read.
+    assert there.norms[0].check() == pytest.approx(0.5, abs=1e-4)
+    assert crossings.copied
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from model import Attention, Intervention, Model, Trace
 from model.trace.blocks import of_queries
 from model.trace.records import NormRecord
 from model.trace.trace import Logits
+from tests.cases import cases
 from tests.model.tiny import SENTENCE, TINY, build, loaded, run, sentence, target
 
 PLAIN = (str, bytes, int, float, bool, type(None), Intervention)
@@ -65,18 +66,15 @@ def test_a_trace_holds_plain_values_only(model: Model) -> None:
     assert all(issubclass(kind, PLAIN) for kind in rest), rest
 
 
-def test_every_array_is_single_precision_and_read_only(
-    model: Model, subtests: pytest.Subtests
-) -> None:
-    for explicit in [False, True]:
-        with subtests.test(explicit=explicit):
-            trace = model.trace(sentence(model), target(model), record="full", explicit=explicit)
-            found = list(arrays(trace))
-            assert len(found) > 20
-            for array in found:
-                assert array.dtype in (np.float32, np.bool_)
-                with pytest.raises(ValueError, match="read-only"):
-                    array[...] = 0
+@cases("explicit", [False, True])
+def test_every_array_is_single_precision_and_read_only(explicit, model: Model) -> None:
+    trace = model.trace(sentence(model), target(model), record="full", explicit=explicit)
+    found = list(arrays(trace))
+    assert len(found) > 20
+    for array in found:
+        assert array.dtype in (np.float32, np.bool_)
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
 
 
 def test_what_a_model_hands_out_beside_a_trace_is_read_only_too(model: Model) -> None:
@@ -88,14 +86,6 @@ def test_what_a_model_hands_out_beside_a_trace_is_read_only_too(model: Model) ->
         assert array.dtype == np.float32
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
-
-
-def test_weights_of_all_heads_are_those_of_each_head(model: Model) -> None:
-    for attention in model.trace(sentence(model), target(model)).attention:
-        each = [attention.weights(head) for head in range(attention.heads)]
-        np.testing.assert_array_equal(attention.weights(), np.stack(each))
-        assert attention.weights().shape == attention.sizes
-        assert not attention.weights().flags.writeable
 
 
 def test_a_record_is_written_by_its_name_and_its_shape() -> None:
@@ -121,17 +111,16 @@ def test_records_cannot_be_reassigned() -> None:
             setattr(record, field, None)
 
 
-def test_a_trace_stays_what_it_was_when_the_weights_change(subtests: pytest.Subtests) -> None:
-    for name in TINY:
-        with subtests.test(name=name):
-            model = build(name)
-            trace = model.trace(sentence(model), target(model), record="full")
-            before = [array.copy() for array in arrays(trace)]
-            for parameter in model.module.parameters():
-                parameter.data.add_(1.0)
-            for old, new in zip(before, arrays(trace), strict=True):
-                np.testing.assert_array_equal(old, new)
-            assert trace.check() < 1e-5
+@cases("name", TINY)
+def test_a_trace_stays_what_it_was_when_the_weights_change(name) -> None:
+    model = build(name)
+    trace = model.trace(sentence(model), target(model), record="full")
+    before = [array.copy() for array in arrays(trace)]
+    for parameter in model.module.parameters():
+        parameter.data.add_(1.0)
+    for old, new in zip(before, arrays(trace), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert trace.check() < 1e-5
 
 
 def test_the_bytes_of_a_trace_are_counted(model: Model) -> None:
@@ -173,25 +162,24 @@ def test_interventions_with_equal_values_are_one_cache_key() -> None:
     assert len({one, same, Intervention(), Intervention(fill=-float("inf"))}) == 2
 
 
-def test_each_field_makes_another_key(subtests: pytest.Subtests) -> None:
-    for intervention in [
-        {"scale": 1.0},
-        {"mask": "none"},
-        {"hidden": {0}},
-        {"blocked": {(1, 0)}},
-        {"fill": -1e9},
-        {"positions": False},
-        {"ablated": {("decoder.0.self", 0)}},
-        {"dropout": 0.1},
-        {"seed": 1},
-        {"only": {"decoder.0.self"}},
-    ]:
-        with subtests.test(intervention=intervention):
-            changed = Intervention(**intervention)
-            assert changed != Intervention()
-            assert hash(changed) != hash(Intervention())
-            assert changed.changes is not (intervention.keys() <= {"seed", "only"})
-            assert set(intervention) <= {field.name for field in fields(Intervention)}
+@cases("intervention", [
+    {"scale": 1.0},
+    {"mask": "none"},
+    {"hidden": {0}},
+    {"blocked": {(1, 0)}},
+    {"fill": -1e9},
+    {"positions": False},
+    {"ablated": {("decoder.0.self", 0)}},
+    {"dropout": 0.1},
+    {"seed": 1},
+    {"only": {"decoder.0.self"}},
+])  # fmt: skip
+def test_each_field_makes_another_key(intervention) -> None:
+    changed = Intervention(**intervention)
+    assert changed != Intervention()
+    assert hash(changed) != hash(Intervention())
+    assert changed.changes is not (intervention.keys() <= {"seed", "only"})
+    assert set(intervention) <= {field.name for field in fields(Intervention)}
 
 
 def snapshot(trace: Trace) -> list[np.ndarray]:
@@ -250,31 +238,16 @@ def test_layers_with_equal_masks_keep_one() -> None:
     assert own[1].own_mask is None or not np.array_equal(own[0].own_mask, own[1].own_mask)
 
 
-def test_some_queries_have_the_rows_that_they_have_among_all(subtests: pytest.Subtests) -> None:
-    for name in ["all-stages", "distance-buckets", "gpt", "bert", "translator"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            place = model.attention_names[0]
-            cells = frozenset({(place, 1, 4, 1, 0.25), (place, 1, 0, 0, 0.5)})
-            for intervention in (
-                Intervention(),
-                Intervention(weights=cells),
-                Intervention(dropout=0.5),
-            ):
-                for attention in run(model, intervention).attention:
-                    some = of_queries(attention, slice(2, 5))
-                    for head in range(attention.heads):
-                        for step in (
-                            "scores",
-                            "biased",
-                            "masked",
-                            "weights",
-                            "dropped",
-                            "sink_weights",
-                        ):
-                            ours, all_rows = (
-                                getattr(some, step)(head),
-                                getattr(attention, step)(head),
-                            )
-                            np.testing.assert_allclose(ours, all_rows[2:5], atol=1e-5)
-                    assert some.check() < 1e-4
+@cases("name", ["all-stages", "distance-buckets", "gpt", "bert", "translator"])
+def test_some_queries_have_the_rows_that_they_have_among_all(name) -> None:
+    model = loaded(name)
+    place = model.attention_names[0]
+    cells = frozenset({(place, 1, 4, 1, 0.25), (place, 1, 0, 0, 0.5)})
+    for intervention in (Intervention(), Intervention(weights=cells), Intervention(dropout=0.5)):
+        for attention in run(model, intervention).attention:
+            some = of_queries(attention, slice(2, 5))
+            for head in range(attention.heads):
+                for step in ("scores", "biased", "masked", "weights", "dropped", "sink_weights"):
+                    ours, all_rows = (getattr(some, step)(head), getattr(attention, step)(head))
+                    np.testing.assert_allclose(ours, all_rows[2:5], atol=1e-5)
+            assert some.check() < 1e-4

@@ -16,6 +16,7 @@ from model.training.checkpoints import (
     shipped_training_run,
     shipped_training_runs,
 )
+from tests.cases import cases
 
 LIST = "k 3 f z a 5 q m b x k 3 f z a 5 q m b x"
 STORY_LIST = "cat dog mat hat cup ball book tree house car " * 2
@@ -31,26 +32,21 @@ def archive() -> Archive:
     return Archive()
 
 
-def test_a_player_holds_what_each_checkpoint_itself_computes(
-    archive: Archive, subtests: pytest.Subtests
-) -> None:
-    for name in TEXTS:
-        with subtests.test(name=name):
-            training_run = shipped_training_run(name)
-            traces = archive.traces(training_run, TEXTS[name])
-            assert traces.steps == training_run.steps
-            assert traces.unread == 0
-            assert traces.check < 1e-4
-            said = tuple(token.id for token in traces.last.target_tokens[1:])
-            for at, step in enumerate(training_run.steps):
-                model = Model(name, *load_asset(ASSETS / name, checkpoint_file(step))[:2])
-                trace = model.trace(
-                    TEXTS[name], "" if said else None, continued=said, explicit=True
-                )
-                for attention in trace.attention:
-                    for head in range(attention.heads):
-                        shown = traces.weights(attention.name, head)[at]
-                        np.testing.assert_allclose(shown, attention.weights(head), atol=2e-6)
+@cases("name", TEXTS)
+def test_a_player_holds_what_each_checkpoint_itself_computes(name, archive: Archive) -> None:
+    training_run = shipped_training_run(name)
+    traces = archive.traces(training_run, TEXTS[name])
+    assert traces.steps == training_run.steps
+    assert traces.unread == 0
+    assert traces.check < 1e-4
+    said = tuple(token.id for token in traces.last.target_tokens[1:])
+    for at, step in enumerate(training_run.steps):
+        model = Model(name, *load_asset(ASSETS / name, checkpoint_file(step))[:2])
+        trace = model.trace(TEXTS[name], "" if said else None, continued=said, explicit=True)
+        for attention in trace.attention:
+            for head in range(attention.heads):
+                shown = traces.weights(attention.name, head)[at]
+                np.testing.assert_allclose(shown, attention.weights(head), atol=2e-6)
 
 
 def test_the_last_checkpoint_is_the_shipped_model_and_the_first_is_not(archive: Archive) -> None:
@@ -62,23 +58,20 @@ def test_the_last_checkpoint_is_the_shipped_model_and_the_first_is_not(archive: 
             assert all(value.equal(shipped[key]) for key, value in state.items()) is same
 
 
-def test_the_stripe_of_the_head_that_matters_comes_from_nothing(
-    archive: Archive, subtests: pytest.Subtests
-) -> None:
-    for name in ["induction", "stories"]:
-        with subtests.test(name=name):
-            training_run = shipped_training_run(name)
-            text = LIST if name == "induction" else STORY_LIST
-            traces = archive.traces(training_run, text)
-            place, head = training_run.head("induction")
-            cells = after_the_same([token.id for token in traces.keys(place)])
-            stripe = mean_share(traces.weights(place, head), cells)
-            assert stripe[0] < 0.1
-            assert stripe[-1] >= 0.8
-            place, head = training_run.head("previous_token")
-            before = np.diagonal(traces.weights(place, head), -1, 1, 2).mean(-1)
-            assert before[0] < 0.4
-            assert before[-1] >= 0.9
+@cases("name", ["induction", "stories"])
+def test_the_stripe_of_the_head_that_matters_comes_from_nothing(name, archive: Archive) -> None:
+    training_run = shipped_training_run(name)
+    text = LIST if name == "induction" else STORY_LIST
+    traces = archive.traces(training_run, text)
+    place, head = training_run.head("induction")
+    cells = after_the_same([token.id for token in traces.keys(place)])
+    stripe = mean_share(traces.weights(place, head), cells)
+    assert stripe[0] < 0.1
+    assert stripe[-1] >= 0.8
+    place, head = training_run.head("previous_token")
+    before = np.diagonal(traces.weights(place, head), -1, 1, 2).mean(-1)
+    assert before[0] < 0.4
+    assert before[-1] >= 0.9
 
 
 def test_mean_shares_are_the_scores_of_the_heads() -> None:

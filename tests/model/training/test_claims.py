@@ -18,16 +18,13 @@ def runs_ending(first: list[float | None], second: list[float | None]) -> claims
     }
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ([1, 1, 1, 1], [2, 2, 2, 2], "supported"),
-        ([1, 1, 1, 3], [2, 2, 2, 2], "in part"),
-        ([3, 3, 3, 3], [2, 2, 2, 2], "contradicted"),
-        ([3, 3, 3, 3], [None, None, None, None], "supported"),
-        ([None, 1, 1, 1], [2, 2, 2, 2], "in part"),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "expected"), [
+    ([1, 1, 1, 1], [2, 2, 2, 2], "supported"),
+    ([1, 1, 1, 3], [2, 2, 2, 2], "in part"),
+    ([3, 3, 3, 3], [2, 2, 2, 2], "contradicted"),
+    ([3, 3, 3, 3], [None, None, None, None], "supported"),
+    ([None, 1, 1, 1], [2, 2, 2, 2], "in part"),
+])  # fmt: skip
 def test_a_claim_holds_where_every_seed_has_its_order(
     first: list[float | None], second: list[float | None], expected: str
 ) -> None:

@@ -13,6 +13,7 @@ from model.nn.transformer import Transformer
 from model.training import induction, trainer
 from model.training.recipe import IGNORED, Evaluation, Random, Recipe, learning_rate
 from model.training.trainer import TrainingState, batch_loss
+from tests.cases import cases
 from tools.training import runs, translate
 
 
@@ -160,22 +161,16 @@ def test_the_loss_of_an_encoder_decoder_does_not_see_padding() -> None:
     torch.testing.assert_close(batch_loss(module, batch), batch_loss(module, refilled))
 
 
-def test_the_rate_warms_up_and_then_follows_its_schedule(subtests: pytest.Subtests) -> None:
-    for schedule in ["constant", "cosine", "trapezoid"]:
-        with subtests.test(schedule=schedule):
-            recipe = replace(
-                induction.recipe(),
-                steps=1000,
-                warm_up=100,
-                rate=1.0,
-                schedule=schedule,
-                checkpoints=(),
-            )
-            rates = np.array([learning_rate(recipe, step) for step in range(1000)])
-            assert rates[0] == pytest.approx(0.01)
-            assert (np.diff(rates[:100]) > 0).all()
-            assert rates[99] == pytest.approx(1.0)
-            end = {"constant": 1.0, "cosine": 0.0, "trapezoid": 0.005}[schedule]
-            assert rates[-1] == pytest.approx(end, abs=1e-4)
-            middle = {"constant": 1.0, "cosine": 0.5, "trapezoid": 1.0}[schedule]
-            assert rates[550] == pytest.approx(middle)
+@cases("schedule", ["constant", "cosine", "trapezoid"])
+def test_the_rate_warms_up_and_then_follows_its_schedule(schedule) -> None:
+    recipe = replace(
+        induction.recipe(), steps=1000, warm_up=100, rate=1.0, schedule=schedule, checkpoints=()
+    )
+    rates = np.array([learning_rate(recipe, step) for step in range(1000)])
+    assert rates[0] == pytest.approx(0.01)
+    assert (np.diff(rates[:100]) > 0).all()
+    assert rates[99] == pytest.approx(1.0)
+    end = {"constant": 1.0, "cosine": 0.0, "trapezoid": 0.005}[schedule]
+    assert rates[-1] == pytest.approx(end, abs=1e-4)
+    middle = {"constant": 1.0, "cosine": 0.5, "trapezoid": 1.0}[schedule]
+    assert rates[550] == pytest.approx(middle)

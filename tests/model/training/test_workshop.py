@@ -18,6 +18,7 @@ from model.training.checkpoints import Archive
 from model.training.induction import short_recipe
 from model.training.recipe import Recipe
 from model.training.workshop import KEPT, PATIENCE, QUEUE_AT_MOST, Report, Workshop
+from tests.cases import cases
 
 
 def tiny(steps: int = 6, seed: int = 1) -> Recipe:
@@ -173,10 +174,10 @@ def test_gates_that_a_short_run_misses_are_said(workshop: Workshop) -> None:
     assert any(sentence.startswith("induction is 0.") for sentence in report.missed)
 
 
-def test_a_recipe_out_of_bounds_is_refused(subtests: pytest.Subtests) -> None:
-    for seed, steps in [(-1, 100), (0, 49), (0, 1001)]:
-        with subtests.test(steps=steps), pytest.raises(ValueError, match=r"must be|requested"):
-            short_recipe(seed, steps)
+@cases("seed, steps", [(-1, 100), (0, 49), (0, 1001)])
+def test_a_recipe_out_of_bounds_is_refused(seed, steps) -> None:
+    with pytest.raises(ValueError, match=r"must be|requested"):
+        short_recipe(seed, steps)
 
 
 def test_a_short_recipe_is_the_shipped_one_with_more_checkpoints() -> None:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from model.worked import DOCUMENTS, Example, Input, Step, errata, examples
+from tests.cases import cases
 
 ALL = examples()
 
@@ -33,15 +34,14 @@ def test_examples_are_made_once() -> None:
     assert examples() is examples()
 
 
-def test_an_example_says_what_it_is(subtests: pytest.Subtests) -> None:
-    for example in ALL:
-        with subtests.test(example=example.name):
-            assert example.title
-            assert example.idea.endswith(".")
-            assert example.steps
-            titles = Counter(step.title for step in example.steps)
-            assert max(titles.values()) == 1
-            assert max(Counter(item.name for item in example.inputs).values()) == 1
+@cases("example", ALL)
+def test_an_example_says_what_it_is(example) -> None:
+    assert example.title
+    assert example.idea.endswith(".")
+    assert example.steps
+    titles = Counter(step.title for step in example.steps)
+    assert max(titles.values()) == 1
+    assert max(Counter(item.name for item in example.inputs).values()) == 1
 
 
 def assert_labelled(values: np.ndarray, of: Input | Step) -> None:
@@ -50,36 +50,34 @@ def assert_labelled(values: np.ndarray, of: Input | Step) -> None:
     assert tuple(len(axis or ()) for axis in labels) == values.shape
 
 
-def test_a_result_is_finite_read_only_and_labelled(subtests: pytest.Subtests) -> None:
-    for example in ALL:
-        with subtests.test(example=example.name):
-            for step in example.steps:
-                assert step.result.dtype == np.float64
-                assert step.result.ndim <= 2
-                assert np.isfinite(step.result).all()
-                assert step.quantity in QUANTITIES
-                with pytest.raises(ValueError, match="read-only"):
-                    step.result[...] = 0
-                assert_labelled(step.result, step)
-                if step.blocked is not None:
-                    assert step.blocked.shape == step.result.shape
-                    assert step.blocked.dtype == np.bool_
+@cases("example", ALL)
+def test_a_result_is_finite_read_only_and_labelled(example) -> None:
+    for step in example.steps:
+        assert step.result.dtype == np.float64
+        assert step.result.ndim <= 2
+        assert np.isfinite(step.result).all()
+        assert step.quantity in QUANTITIES
+        with pytest.raises(ValueError, match="read-only"):
+            step.result[...] = 0
+        assert_labelled(step.result, step)
+        if step.blocked is not None:
+            assert step.blocked.shape == step.result.shape
+            assert step.blocked.dtype == np.bool_
 
 
-def test_formulas_are_latex_a_page_can_set(subtests: pytest.Subtests) -> None:
-    for example in ALL:
-        with subtests.test(example=example.name):
-            for step in example.steps:
-                assert step.numbers
-                for text in filter(None, (step.formula, step.numbers)):
-                    assert text.isascii(), text
-                    assert text.count("{") == text.count("}")
-                    assert len(re.findall(r"\\left\b", text)) == len(re.findall(r"\\right\b", text))
-                    assert text.count(r"\begin") == text.count(r"\end")
-                    assert "nan" not in text
-                    assert "$" not in text
-                    for words in re.findall(r"\\text\{([^{}]*)\}", text):
-                        assert not set(words) & set("_^&%#\\"), text
+@cases("example", ALL)
+def test_formulas_are_latex_a_page_can_set(example) -> None:
+    for step in example.steps:
+        assert step.numbers
+        for text in filter(None, (step.formula, step.numbers)):
+            assert text.isascii(), text
+            assert text.count("{") == text.count("}")
+            assert len(re.findall(r"\\left\b", text)) == len(re.findall(r"\\right\b", text))
+            assert text.count(r"\begin") == text.count(r"\end")
+            assert "nan" not in text
+            assert "$" not in text
+            for words in re.findall(r"\\text\{([^{}]*)\}", text):
+                assert not set(words) & set("_^&%#\\"), text
 
 
 def test_weights_of_the_softmax_sum_to_one() -> None:
@@ -109,32 +107,30 @@ def test_every_step_that_differs_is_an_erratum_and_says_both_figures() -> None:
     assert {(erratum.example, erratum.step) for erratum in errata() if erratum.step} == differing
 
 
-def test_the_errata_of_the_notes_are_listed(subtests: pytest.Subtests) -> None:
-    for says, gives in [
-        ("(The, Cat): 1", "(The, Cat): 0"),
-        ("1.2669", "0.8446"),
-        ("0.5762", "0.5761"),
-        ("0.9995", "0.99995"),
-        ("0.22313016014", "0.22313016015"),
-        ("0.090376136", "0.09037587"),
-        ("same original", "not x"),
-        ("-1.36", "−1.3416"),
-        ("(y2, y2): 1.9", "(y2, y2): 1.74"),
-        ("Z = A Xᵀ", "A X"),
-        ("Z = A Vᵀ", "A V"),
-        ("q(i) · v(j)", "q(i) · k(j)"),
-        ("N × d_k", "d_in × d_k"),
-        ("maks", "mask"),
-        ("forward stands inside __init__", "method"),
-        ("pdf", "discrete"),
-        ("embedding + W_Q", "embedding · W_Q"),
-        ("Linear(d_head, d_model)", "Linear(d_model, d_head)"),
-    ]:
-        with subtests.test(says=says):
-            assert any(
-                says in erratum.notes_say and gives in erratum.arithmetic_gives
-                for erratum in errata()
-            )
+@cases("says, gives", [
+    ("(The, Cat): 1", "(The, Cat): 0"),
+    ("1.2669", "0.8446"),
+    ("0.5762", "0.5761"),
+    ("0.9995", "0.99995"),
+    ("0.22313016014", "0.22313016015"),
+    ("0.090376136", "0.09037587"),
+    ("same original", "not x"),
+    ("-1.36", "−1.3416"),
+    ("(y2, y2): 1.9", "(y2, y2): 1.74"),
+    ("Z = A Xᵀ", "A X"),
+    ("Z = A Vᵀ", "A V"),
+    ("q(i) · v(j)", "q(i) · k(j)"),
+    ("N × d_k", "d_in × d_k"),
+    ("maks", "mask"),
+    ("forward stands inside __init__", "method"),
+    ("pdf", "discrete"),
+    ("embedding + W_Q", "embedding · W_Q"),
+    ("Linear(d_head, d_model)", "Linear(d_model, d_head)"),
+])  # fmt: skip
+def test_the_errata_of_the_notes_are_listed(says, gives) -> None:
+    assert any(
+        says in erratum.notes_say and gives in erratum.arithmetic_gives for erratum in errata()
+    )
 
 
 def results(example: Example) -> list[np.ndarray]:
@@ -161,50 +157,45 @@ def another(example: Example, item: Input) -> Example:
     raise AssertionError(f"no change of {item.name} is allowed")
 
 
-def test_every_input_counts_within_its_own_rule(subtests: pytest.Subtests) -> None:
-    for example in ALL:
-        with subtests.test(example=example.name):
-            for item in example.inputs:
-                changed = another(example, item)
-                assert differ(example, changed)
-                assert all(np.isfinite(result).all() for result in results(changed))
-                assert item.label
-                assert item.rule.endswith(".")
-                assert not item.changed
-                assert item.with_value(item.value).value is not None
-                with pytest.raises(ValueError, match="read-only"):
-                    item.value[...] = 0
-                assert_labelled(item.value, item)
+@cases("example", ALL)
+def test_every_input_counts_within_its_own_rule(example) -> None:
+    for item in example.inputs:
+        changed = another(example, item)
+        assert differ(example, changed)
+        assert all(np.isfinite(result).all() for result in results(changed))
+        assert item.label
+        assert item.rule.endswith(".")
+        assert not item.changed
+        assert item.with_value(item.value).value is not None
+        with pytest.raises(ValueError, match="read-only"):
+            item.value[...] = 0
+        assert_labelled(item.value, item)
 
 
-def test_the_ends_of_the_allowed_range_give_numbers_or_a_sentence(
-    subtests: pytest.Subtests,
-) -> None:
-    for example in ALL:
-        with subtests.test(example=example.name):
-            for item in example.inputs:
-                for end in (item.lowest, item.highest):
-                    refusal = ""
-                    try:
-                        changed = example.with_inputs(**{item.name: np.full(item.value.shape, end)})
-                    except ValueError as error:
-                        refusal = str(error)
-                    assert refusal.endswith(".") or all(
-                        np.isfinite(result).all() for result in results(changed)
-                    )
+@cases("example", ALL)
+def test_the_ends_of_the_allowed_range_give_numbers_or_a_sentence(example) -> None:
+    for item in example.inputs:
+        for end in (item.lowest, item.highest):
+            refusal = ""
+            try:
+                changed = example.with_inputs(**{item.name: np.full(item.value.shape, end)})
+            except ValueError as error:
+                refusal = str(error)
+            assert refusal.endswith(".") or all(
+                np.isfinite(result).all() for result in results(changed)
+            )
 
 
-def test_values_that_do_not_fit_are_refused_by_name(subtests: pytest.Subtests) -> None:
-    for example in ALL:
-        with subtests.test(example=example.name):
-            for item in example.inputs:
-                shape = item.value.shape
-                beyond = np.full(shape, item.highest * 2 + 1)
-                nowhere = (np.full(shape, np.nan), np.full(shape, np.inf), np.zeros((*shape, 2)))
-                for bad in (*nowhere, beyond, "three", None):
-                    with pytest.raises(ValueError, match="^" + re.escape(item.label)) as refusal:
-                        example.with_inputs(**{item.name: bad})
-                    assert str(refusal.value).endswith(".")
+@cases("example", ALL)
+def test_values_that_do_not_fit_are_refused_by_name(example) -> None:
+    for item in example.inputs:
+        shape = item.value.shape
+        beyond = np.full(shape, item.highest * 2 + 1)
+        nowhere = (np.full(shape, np.nan), np.full(shape, np.inf), np.zeros((*shape, 2)))
+        for bad in (*nowhere, beyond, "three", None):
+            with pytest.raises(ValueError, match="^" + re.escape(item.label)) as refusal:
+                example.with_inputs(**{item.name: bad})
+            assert str(refusal.value).endswith(".")
 
 
 def test_a_refusal_holds_the_numbers() -> None:

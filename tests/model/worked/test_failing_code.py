@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from model.worked.failing_code import failing_code
+from tests.cases import cases
 
 PIECES = tuple(failing_code().values())
 X = torch.zeros(2, 6, 8)
@@ -46,16 +47,15 @@ CAUSES: dict[str, tuple[Callable[[], object], tuple[str, str]]] = {
 }
 
 
-def test_the_message_is_the_one_that_the_cause_gives(subtests: pytest.Subtests) -> None:
-    for name in CAUSES:
-        with subtests.test(name=name):
-            cause, (here, there) = CAUSES[name]
-            with pytest.raises(Exception) as told:  # noqa: PT011 - which one it is, is the question
-                cause()
-            piece = failing_code()[name]
-            outcome = piece.run(piece.wrong)
-            assert outcome.kind == told.typename
-            assert outcome.message == str(told.value).replace(here, there)
+@cases("name", CAUSES)
+def test_the_message_is_the_one_that_the_cause_gives(name) -> None:
+    cause, (here, there) = CAUSES[name]
+    with pytest.raises(Exception) as told:  # noqa: PT011 - which one it is, is the question
+        cause()
+    piece = failing_code()[name]
+    outcome = piece.run(piece.wrong)
+    assert outcome.kind == told.typename
+    assert outcome.message == str(told.value).replace(here, there)
 
 
 def test_a_name_that_is_not_there_and_a_batch_of_pads_are_told_too() -> None:
@@ -83,18 +83,17 @@ def test_every_piece_is_tried_here() -> None:
     }
 
 
-def test_the_mended_code_runs_at_every_corner_of_the_sizes(subtests: pytest.Subtests) -> None:
-    for piece in PIECES:
-        with subtests.test(piece=piece.name):
-            opened = piece.run(piece.mended)
-            assert not opened.failed
-            assert piece.run(piece.wrong).failed or piece.run(piece.wrong).is_nan
-            bounds = [(size.lowest, size.highest) for size in piece.sizes.values()]
-            for corner in product(*bounds):
-                sizes = dict(zip(piece.sizes, corner, strict=True))
-                outcome = piece.run(piece.mended, sizes)
-                assert not outcome.failed, (sizes, outcome.message)
-                assert not outcome.is_nan
+@cases("piece", PIECES)
+def test_the_mended_code_runs_at_every_corner_of_the_sizes(piece) -> None:
+    opened = piece.run(piece.mended)
+    assert not opened.failed
+    assert piece.run(piece.wrong).failed or piece.run(piece.wrong).is_nan
+    bounds = [(size.lowest, size.highest) for size in piece.sizes.values()]
+    for corner in product(*bounds):
+        sizes = dict(zip(piece.sizes, corner, strict=True))
+        outcome = piece.run(piece.mended, sizes)
+        assert not outcome.failed, (sizes, outcome.message)
+        assert not outcome.is_nan
 
 
 def test_the_mended_attention_is_pytorchs() -> None:
@@ -122,9 +121,8 @@ def test_what_is_shown_is_what_runs() -> None:
     assert torch.equal(names["result"], ran)
 
 
-def test_only_whole_numbers_within_the_bounds_are_run(subtests: pytest.Subtests) -> None:
-    for heads in [0, 65, -1, 2.5, "7; import os", True, None]:
-        with subtests.test(heads=heads):
-            piece = failing_code()["heads-that-do-not-divide"]
-            with pytest.raises(ValueError, match="must be a whole number from 1 to 64"):
-                piece.run(piece.wrong, {"heads": heads})  # type: ignore[dict-item]
+@cases("heads", [0, 65, -1, 2.5, "7; import os", True, None])
+def test_only_whole_numbers_within_the_bounds_are_run(heads) -> None:
+    piece = failing_code()["heads-that-do-not-divide"]
+    with pytest.raises(ValueError, match="must be a whole number from 1 to 64"):
+        piece.run(piece.wrong, {"heads": heads})  # type: ignore[dict-item]

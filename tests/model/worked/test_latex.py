@@ -17,6 +17,7 @@ from torch.nn.functional import gelu, layer_norm
 from model.worked import Example, examples
 from model.worked.equality import settled
 from model.worked.latex import filled
+from tests.cases import cases
 from tests.model.worked.test_code import shaken
 
 
@@ -31,10 +32,10 @@ def test_a_row_is_listed_and_words_are_left_as_they_are() -> None:
     assert line == r"\text{The: } 2\,[1,\allowbreak\ -0.5]"
 
 
-def test_as_many_values_as_places_are_needed(subtests: pytest.Subtests) -> None:
-    for values in [(), (1,), (1, 2, 3)]:
-        with subtests.test(values=values), pytest.raises(ValueError, match="argument"):
-            filled("@ = @", *values)
+@cases("values", [(), (1,), (1, 2, 3)])
+def test_as_many_values_as_places_are_needed(values) -> None:
+    with pytest.raises(ValueError, match="argument"):
+        filled("@ = @", *values)
 
 
 NUMBER = r"-?\d+(?:\.\d+)?"
@@ -164,28 +165,27 @@ def test_most_equations_are_worked_again_and_those_about_equal_are_not_equal() -
     assert [line for line, fits in about if fits] == []
 
 
-def test_the_sign_follows_the_digits(subtests: pytest.Subtests) -> None:
-    for line, sign in [
-        (r"\frac{1}{3} = 0.3333", "="),
-        (r"0.4444 + 0.2222 + 0 = 0.6667", r"\approx"),
-        (r"\frac{-7.7168}{5.6569} = -1.3642", r"\approx"),
-        (r"\text{The: } 0.3 + 0.38 + 0.32 = 1", "="),
-        (r"0.4711 + 0.2645 + 0.2645 = 1", r"\approx"),
-        (r"e^{1.53} = 4.6182", "="),
-        (r"e^{1.53} = 4.64", r"\approx"),
-        (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.75]", "="),
-        (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.7501]", r"\approx"),
-        (r"[1,\ 2]\,W_Q = [1,\ 2]", "="),
-        (r"[1,\ 2]\,W_Q = [2,\ 1]", r"\approx"),
-        (r"[1,\allowbreak\ 2]\,W_Q = [1,\allowbreak\ 2]", "="),
-        (r"[1,\allowbreak\ 2]\,W_Q = [2,\allowbreak\ 1]", r"\approx"),
-        (r"q = [1,\ 2]\,W_R = [2,\ 1]", "="),
-        (r"[1,\ 2] + [1,\ 2] = 6", r"\approx"),
-        (r"e^{-\infty} + \ldots = 0", "="),
-        (r"3 \cdot 10^{-7} = 3 \times 10^{-7}", "="),
-        (r"3 \cdot 10^{-7} = 3.1 \times 10^{-7}", r"\approx"),
-        (r"50{,}257 \cdot 768 = 38{,}597{,}376", "="),
-        (r"\sin(0.9) = \sin(\pi - 0.9)", "="),
-    ]:
-        with subtests.test(line=line):
-            assert settled(line, {"W_Q": np.eye(2)}) == line.replace("=", sign)
+@cases("line, sign", [
+    (r"\frac{1}{3} = 0.3333", "="),
+    (r"0.4444 + 0.2222 + 0 = 0.6667", r"\approx"),
+    (r"\frac{-7.7168}{5.6569} = -1.3642", r"\approx"),
+    (r"\text{The: } 0.3 + 0.38 + 0.32 = 1", "="),
+    (r"0.4711 + 0.2645 + 0.2645 = 1", r"\approx"),
+    (r"e^{1.53} = 4.6182", "="),
+    (r"e^{1.53} = 4.64", r"\approx"),
+    (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.75]", "="),
+    (r"0.5\,[1,\ 0.5] + 0.5\,[0,\ 1] = [0.5,\ 0.7501]", r"\approx"),
+    (r"[1,\ 2]\,W_Q = [1,\ 2]", "="),
+    (r"[1,\ 2]\,W_Q = [2,\ 1]", r"\approx"),
+    (r"[1,\allowbreak\ 2]\,W_Q = [1,\allowbreak\ 2]", "="),
+    (r"[1,\allowbreak\ 2]\,W_Q = [2,\allowbreak\ 1]", r"\approx"),
+    (r"q = [1,\ 2]\,W_R = [2,\ 1]", "="),
+    (r"[1,\ 2] + [1,\ 2] = 6", r"\approx"),
+    (r"e^{-\infty} + \ldots = 0", "="),
+    (r"3 \cdot 10^{-7} = 3 \times 10^{-7}", "="),
+    (r"3 \cdot 10^{-7} = 3.1 \times 10^{-7}", r"\approx"),
+    (r"50{,}257 \cdot 768 = 38{,}597{,}376", "="),
+    (r"\sin(0.9) = \sin(\pi - 0.9)", "="),
+])  # fmt: skip
+def test_the_sign_follows_the_digits(line, sign) -> None:
+    assert settled(line, {"W_Q": np.eye(2)}) == line.replace("=", sign)

@@ -25,6 +25,7 @@ from torch.nn import functional
 from model.arithmetic import attention
 from model.worked import DOCUMENTS, Erratum, Step, errata, examples
 from model.worked.notes import Printed, printed_steps
+from tests.cases import cases
 
 QUOTATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (entry["example"], entry["step"]): entry
@@ -68,24 +69,22 @@ def test_a_step_says_that_the_notes_print_something_just_where_they_do() -> None
     assert printed_steps().keys() == QUOTATIONS.keys()
 
 
-def test_figures_source_and_verdict_are_those_of_the_quotation(subtests: pytest.Subtests) -> None:
-    for key in BOTH:
-        with subtests.test(key=key):
-            entry, step = QUOTATIONS[key], STEPS[key]
-            figures, notes = figures_of(entry["quoted"]), step.notes
-            assert list(notes.figures) == figures
-            np.testing.assert_array_equal(
-                step.printed,
-                np.array([number(each) for each in figures]).reshape(step.result.shape),
-            )
-            assert notes.source.document.title == entry["document"]
-            assert notes.source.document in DOCUMENTS
-            assert notes.source.part == entry["part"]
-            assert notes.quotation in [fragment for fragment, _ in entry["quoted"]]
-            pairs = zip(figures, step.result.ravel(), strict=True)
-            fits = [same(figure, float(value)) for figure, value in pairs]
-            assert step.agrees is all(fits)
-            assert [not each for each in fits] == step.differing.ravel().tolist()
+@cases("key", BOTH)
+def test_figures_source_and_verdict_are_those_of_the_quotation(key) -> None:
+    entry, step = QUOTATIONS[key], STEPS[key]
+    figures, notes = figures_of(entry["quoted"]), step.notes
+    assert list(notes.figures) == figures
+    np.testing.assert_array_equal(
+        step.printed, np.array([number(each) for each in figures]).reshape(step.result.shape)
+    )
+    assert notes.source.document.title == entry["document"]
+    assert notes.source.document in DOCUMENTS
+    assert notes.source.part == entry["part"]
+    assert notes.quotation in [fragment for fragment, _ in entry["quoted"]]
+    pairs = zip(figures, step.result.ravel(), strict=True)
+    fits = [same(figure, float(value)) for figure, value in pairs]
+    assert step.agrees is all(fits)
+    assert [not each for each in fits] == step.differing.ravel().tolist()
 
 
 def test_a_quotation_holds_its_figures() -> None:
@@ -148,31 +147,30 @@ ALL_STEPS = [(example, step) for example in examples() for step in example.steps
 JUDGED = [(example, step) for example, step in ALL_STEPS if step.printed is not None]
 
 
-def test_a_figure_agrees_when_the_result_rounds_to_it(subtests: pytest.Subtests) -> None:
-    for text, result, agrees in [
-        (".12", 0.1249, True),
-        (".12", 0.1251, False),
-        (".99 .01", [0.9899, 0.0101], True),
-        (".99 .01", [0.9999, 0.0001], False),
-        ("2", 2.0, True),
-        ("2", 2.0001, False),
-        ("7x", 7.389, True),
-        ("7x", 7.51, False),
-        ("-1.36", -1.3416, False),
-        ("30%", 30.0, True),
-        ("30%", 30.01, False),
-        ("2/4", 0.5, True),
-        ("2/4", 0.0, False),
-        ("False", 0, True),
-        ("False", 1, False),
-        ("1 _; _ 1", [[1, 7], [7, 1]], True),
-        ("2 _; _ 1", [[1, 7], [7, 1]], False),
-        ("1 0; 0 1", [[1, 0], [0, 1]], True),
-        ("1 0; 0 1", [[1, 0], [1, 0]], False),
-    ]:
-        with subtests.test(text=text, result=result, agrees=agrees):
-            differing = Printed(text, SOURCE, "").differing(np.array(result, dtype=np.float64))
-            assert bool(differing.any()) is not agrees
+@cases("text, result, agrees", [
+    (".12", 0.1249, True),
+    (".12", 0.1251, False),
+    (".99 .01", [0.9899, 0.0101], True),
+    (".99 .01", [0.9999, 0.0001], False),
+    ("2", 2.0, True),
+    ("2", 2.0001, False),
+    ("7x", 7.389, True),
+    ("7x", 7.51, False),
+    ("-1.36", -1.3416, False),
+    ("30%", 30.0, True),
+    ("30%", 30.01, False),
+    ("2/4", 0.5, True),
+    ("2/4", 0.0, False),
+    ("False", 0, True),
+    ("False", 1, False),
+    ("1 _; _ 1", [[1, 7], [7, 1]], True),
+    ("2 _; _ 1", [[1, 7], [7, 1]], False),
+    ("1 0; 0 1", [[1, 0], [0, 1]], True),
+    ("1 0; 0 1", [[1, 0], [1, 0]], False),
+])  # fmt: skip
+def test_a_figure_agrees_when_the_result_rounds_to_it(text, result, agrees) -> None:
+    differing = Printed(text, SOURCE, "").differing(np.array(result, dtype=np.float64))
+    assert bool(differing.any()) is not agrees
 
 
 def test_printed_figures_of_another_number_than_the_result_are_refused() -> None:
@@ -208,15 +206,14 @@ def test_the_notes_figures_are_there_whether_they_agree_or_not() -> None:
     assert sum(step.agrees is True for _, step in JUDGED) >= 30
 
 
-def test_what_the_notes_print_goes_with_their_inputs_only(subtests: pytest.Subtests) -> None:
-    for name in ["the-cat-sat", "softmax-of-three", "layer-norm-by-hand"]:
-        with subtests.test(name=name):
-            given = next(example for example in examples() if example.name == name)
-            first = given.inputs[0]
-            changed = given.with_inputs(**{first.name: first.value + 0.5})
-            assert all(step.printed is None and step.agrees is None for step in changed.steps)
-            back = changed.with_inputs(**{first.name: first.value})
-            assert [step.agrees for step in back.steps] == [step.agrees for step in given.steps]
+@cases("name", ["the-cat-sat", "softmax-of-three", "layer-norm-by-hand"])
+def test_what_the_notes_print_goes_with_their_inputs_only(name) -> None:
+    given = next(example for example in examples() if example.name == name)
+    first = given.inputs[0]
+    changed = given.with_inputs(**{first.name: first.value + 0.5})
+    assert all(step.printed is None and step.agrees is None for step in changed.steps)
+    back = changed.with_inputs(**{first.name: first.value})
+    assert [step.agrees for step in back.steps] == [step.agrees for step in given.steps]
 
 
 ERRATA_OF_WORDS = [each for each in errata() if each.step is None]

@@ -12,6 +12,7 @@ from model.loading.shipped import checkpoint_file, load_asset
 from model.training import induction, trainer
 from model.training.recipe import Gate, Recipe
 from model.training.trainer import TrainingState
+from tests.cases import cases
 from tools.training import __main__ as command
 from tools.training import publishing
 from tools.training.publishing import GateError
@@ -43,10 +44,9 @@ def test_a_refused_model_leaves_the_one_shipped_before_alone(tmp_path: Path) -> 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_a_score_that_is_missing_or_nan_or_too_low_fails(subtests: pytest.Subtests) -> None:
-    for scores in [{}, {"induction": math.nan}, {"induction": 0.84}]:
-        with subtests.test(scores=scores):
-            assert Gate("induction", at_least=0.85).failure(scores) is not None
+@cases("scores", [{}, {"induction": math.nan}, {"induction": 0.84}])
+def test_a_score_that_is_missing_or_nan_or_too_low_fails(scores) -> None:
+    assert Gate("induction", at_least=0.85).failure(scores) is not None
 
 
 def test_bounds_hold_on_the_side_they_name() -> None:

@@ -3,13 +3,13 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
 from model.run.tokenizers import WordTokenizer, gpt2
 from model.training import grammar
 from model.training.grammar import ADJECTIVES, NOUNS, Phrase
 from model.training.induction import InductionTask, in_context_bigrams
 from model.training.recipe import IGNORED, Random
+from tests.cases import cases
 from tools.training import micro_stories, translate
 from tools.training.stories import StoriesTask, repeated_lists
 from tools.training.translate import TranslateTask
@@ -19,26 +19,22 @@ def seeded(seed: int) -> Random:
     return np.random.default_rng(seed)
 
 
-def test_a_seed_gives_the_same_batch_and_another_seed_another(subtests: pytest.Subtests) -> None:
-    for task in [InductionTask(), StoriesTask(), TranslateTask()]:
-        with subtests.test(task=type(task).__name__):
-            first, again, other = (task.batch(seeded(seed), 0) for seed in (3, 3, 4))
-            assert first.inputs.equal(again.inputs)
-            assert first.targets.equal(again.targets)
-            assert not (
-                first.inputs.shape == other.inputs.shape and first.inputs.equal(other.inputs)
-            )
+@cases("task", [InductionTask(), StoriesTask(), TranslateTask()])
+def test_a_seed_gives_the_same_batch_and_another_seed_another(task) -> None:
+    first, again, other = (task.batch(seeded(seed), 0) for seed in (3, 3, 4))
+    assert first.inputs.equal(again.inputs)
+    assert first.targets.equal(again.targets)
+    assert not (first.inputs.shape == other.inputs.shape and first.inputs.equal(other.inputs))
 
 
-def test_targets_are_the_inputs_shifted_by_one(subtests: pytest.Subtests) -> None:
-    for task in [InductionTask(), StoriesTask(), TranslateTask()]:
-        with subtests.test(task=type(task).__name__):
-            batch = task.batch(seeded(0), 0)
-            scored = batch.targets[:, :-1] != IGNORED
-            real = batch.targets[:, :-1] != task.tokenizer.end
-            both = scored & real
-            assert both.any()
-            assert batch.inputs[:, 1:][both].equal(batch.targets[:, :-1][both])
+@cases("task", [InductionTask(), StoriesTask(), TranslateTask()])
+def test_targets_are_the_inputs_shifted_by_one(task) -> None:
+    batch = task.batch(seeded(0), 0)
+    scored = batch.targets[:, :-1] != IGNORED
+    real = batch.targets[:, :-1] != task.tokenizer.end
+    both = scored & real
+    assert both.any()
+    assert batch.inputs[:, 1:][both].equal(batch.targets[:, :-1][both])
 
 
 def test_a_bigram_is_scored_exactly_where_it_was_shown_before() -> None:

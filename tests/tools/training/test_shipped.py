@@ -12,6 +12,7 @@ from model.nn.transformer import Transformer
 from model.run.tokenizers import WordTokenizer
 from model.training import grammar, trainer
 from model.training.induction import best, repeat_evaluation
+from tests.cases import cases
 from tools.training import house
 from tools.training.__main__ import RECIPES
 from tools.training.translate import TranslateTask
@@ -40,40 +41,37 @@ def test_a_shipped_model_loads_and_runs_without_a_network(
     assert model.trace("a cat" if name != "induction" else "a b").check() < 1e-3
 
 
-def test_a_shipped_model_passes_its_gates_on_fresh_data(subtests: pytest.Subtests) -> None:
-    for name in _WITHOUT_BOOKS:
-        with subtests.test(name=name):
-            recipe = RECIPES[name]()
-            module, tokenizer, card = load_asset(ASSETS / name, build=recipe.build)
-            assert module.config == recipe.config
-            assert tokenizer.description() == recipe.task.tokenizer.description()
-            evaluation = trainer.evaluate(recipe, module, seed=OTHER_SEED)
-            assert recipe.failures(evaluation.scores) == []
-            assert evaluation.heads.keys() == card["heads"].keys()
+@cases("name", _WITHOUT_BOOKS)
+def test_a_shipped_model_passes_its_gates_on_fresh_data(name) -> None:
+    recipe = RECIPES[name]()
+    module, tokenizer, card = load_asset(ASSETS / name, build=recipe.build)
+    assert module.config == recipe.config
+    assert tokenizer.description() == recipe.task.tokenizer.description()
+    evaluation = trainer.evaluate(recipe, module, seed=OTHER_SEED)
+    assert recipe.failures(evaluation.scores) == []
+    assert evaluation.heads.keys() == card["heads"].keys()
 
 
-def test_repeating_leans_on_the_previous_token_head(subtests: pytest.Subtests) -> None:
-    for name in ["induction", "stories"]:
-        with subtests.test(name=name):
-            recipe = RECIPES[name]()
-            module, _, _ = load_asset(ASSETS / name)
-            scores = trainer.evaluate(recipe, module, seed=OTHER_SEED).scores
-            assert scores["repeat_accuracy"] > 0.95
-            assert scores["repeat_accuracy_without_previous_token_head"] < scores["repeat_accuracy"]
+@cases("name", ["induction", "stories"])
+def test_repeating_leans_on_the_previous_token_head(name) -> None:
+    recipe = RECIPES[name]()
+    module, _, _ = load_asset(ASSETS / name)
+    scores = trainer.evaluate(recipe, module, seed=OTHER_SEED).scores
+    assert scores["repeat_accuracy"] > 0.95
+    assert scores["repeat_accuracy_without_previous_token_head"] < scores["repeat_accuracy"]
 
 
-def test_heads_form_along_the_shipped_checkpoints(subtests: pytest.Subtests) -> None:
-    for name in ["induction", "stories"]:
-        with subtests.test(name=name):
-            recipe = RECIPES[name]()
-            _, _, card = load_asset(ASSETS / name)
-            assert tuple(card["checkpoints"]) == recipe.checkpoints
-            found = []
-            for step in (card["checkpoints"][0], card["checkpoints"][-1]):
-                module, _, _ = load_asset(ASSETS / name, f"checkpoints/{step:06d}.safetensors")
-                found.append(trainer.evaluate(recipe, module, seed=OTHER_SEED).scores["induction"])
-            assert found[0] < 0.1
-            assert found[1] > 0.7
+@cases("name", ["induction", "stories"])
+def test_heads_form_along_the_shipped_checkpoints(name) -> None:
+    recipe = RECIPES[name]()
+    _, _, card = load_asset(ASSETS / name)
+    assert tuple(card["checkpoints"]) == recipe.checkpoints
+    found = []
+    for step in (card["checkpoints"][0], card["checkpoints"][-1]):
+        module, _, _ = load_asset(ASSETS / name, f"checkpoints/{step:06d}.safetensors")
+        found.append(trainer.evaluate(recipe, module, seed=OTHER_SEED).scores["induction"])
+    assert found[0] < 0.1
+    assert found[1] > 0.7
 
 
 def test_the_heads_of_house_gpt_pass_its_gates_without_the_books() -> None:
@@ -94,23 +92,22 @@ def french(module: Transformer, tokenizer: WordTokenizer, english: str) -> str:
     return tokenizer.decode(said)
 
 
-def test_the_translator_says_the_sentences_of_the_pages(subtests: pytest.Subtests) -> None:
-    for english, expected in [
-        ("the black cat", "le chat noir"),
-        ("the old house", "la vieille maison"),
-        ("the black cat sleeps", "le chat noir dort"),
-        ("the tired doctor opens the red door", "le médecin fatigué ouvre la porte rouge"),
-        ("my small dog is not white", "mon petit chien n'est pas blanc"),
-        ("this beautiful woman reads a book", "cette belle femme lit un livre"),
-        ("an old man sees the young student", "un vieil homme voit le jeune étudiant"),
-        ("the fox eats the red apple", "le renard mange la pomme rouge"),
-        ("my big letter", "ma grande lettre"),
-    ]:
-        with subtests.test(english=english):
-            module, tokenizer, _ = load_asset(ASSETS / "translate-en-fr")
-            assert isinstance(tokenizer, WordTokenizer)
-            assert french(module, tokenizer, english) == expected
-            assert french(module, tokenizer, f"{english}.") == f"{expected}."
+@cases("english, expected", [
+    ("the black cat", "le chat noir"),
+    ("the old house", "la vieille maison"),
+    ("the black cat sleeps", "le chat noir dort"),
+    ("the tired doctor opens the red door", "le médecin fatigué ouvre la porte rouge"),
+    ("my small dog is not white", "mon petit chien n'est pas blanc"),
+    ("this beautiful woman reads a book", "cette belle femme lit un livre"),
+    ("an old man sees the young student", "un vieil homme voit le jeune étudiant"),
+    ("the fox eats the red apple", "le renard mange la pomme rouge"),
+    ("my big letter", "ma grande lettre"),
+])  # fmt: skip
+def test_the_translator_says_the_sentences_of_the_pages(english, expected) -> None:
+    module, tokenizer, _ = load_asset(ASSETS / "translate-en-fr")
+    assert isinstance(tokenizer, WordTokenizer)
+    assert french(module, tokenizer, english) == expected
+    assert french(module, tokenizer, f"{english}.") == f"{expected}."
 
 
 def test_alignment_is_a_property_of_training() -> None:

@@ -29,6 +29,7 @@ from model import Intervention, Model, Trace, load_model
 from model.analysis import first_difference, scan, score_parts
 from model.loading.shipped import ASSETS
 from model.nn.transformer import Transformer
+from tests.cases import cases
 from tools.training.publishing import save_asset
 from viz.chat import server as chat
 from viz.chat.answers import LONGEST_TEXT, MOST_KEYS, MOST_PARTS, Answers, on_this_computer, rounded
@@ -96,7 +97,6 @@ def test_an_assistant_sees_the_tools_that_only_read(answers: Answers) -> None:
         asked = {"attention_weights", "first_difference", "score_parts", "what_stands_out"}
         assert for_it.keys() == {"open_attention", "anywidget_state", *asked}
         for name, tool in for_it.items():
-            assert tool.annotations is not None
             assert tool.annotations.read_only_hint
             assert not tool.annotations.open_world_hint
             assert tool.description
@@ -172,30 +172,29 @@ def test_what_stands_out_are_the_findings_of_the_scan(
     assert all(one["check"] < 1e-3 for one in remarks)
 
 
+@cases("given, change", [
+    ({"scale": 1}, Intervention(scale=1.0)),
+    ({"mask": "none"}, Intervention(mask="none")),
+    ({"positions": False}, Intervention(positions=False)),
+    ({"without_head": f"{PLACE}.{HEAD}"}, Intervention(ablated={(PLACE, HEAD)})),
+])  # fmt: skip
 def test_a_changed_run_parts_from_the_models_own_where_the_change_begins(
-    answers: Answers, model: Model, trace: Trace, subtests: pytest.Subtests
+    given, change, answers: Answers, model: Model, trace: Trace
 ) -> None:
-    for given, change in [
-        ({"scale": 1}, Intervention(scale=1.0)),
-        ({"mask": "none"}, Intervention(mask="none")),
-        ({"positions": False}, Intervention(positions=False)),
-        ({"without_head": f"{PLACE}.{HEAD}"}, Intervention(ablated={(PLACE, HEAD)})),
-    ]:
-        with subtests.test(given=given, change=change):
-            answer = called(answers, "first_difference", text=TEXT, **given)
-            changed = model.trace(TEXT, intervention=change)
-            expected = first_difference(trace, changed, model=model)
-            assert expected is not None
-            found = answer["first_difference"]
-            names = ("stage", "place", "head", "cause", "sentence")
-            assert {name: found[name] for name in names} == {
-                name: getattr(expected, name) for name in names
-            }
-            assert (found["row"], found["column"]) == expected.cell
-            for name in ("first", "second", "difference", "rounding"):
-                assert found[name] == rounded(getattr(expected, name))
-            assert found["difference"] > found["rounding"]
-            assert answer["check"] == rounded(max(trace.check(), changed.check())) < 1e-4
+    answer = called(answers, "first_difference", text=TEXT, **given)
+    changed = model.trace(TEXT, intervention=change)
+    expected = first_difference(trace, changed, model=model)
+    assert expected is not None
+    found = answer["first_difference"]
+    names = ("stage", "place", "head", "cause", "sentence")
+    assert {name: found[name] for name in names} == {
+        name: getattr(expected, name) for name in names
+    }
+    assert (found["row"], found["column"]) == expected.cell
+    for name in ("first", "second", "difference", "rounding"):
+        assert found[name] == rounded(getattr(expected, name))
+    assert found["difference"] > found["rounding"]
+    assert answer["check"] == rounded(max(trace.check(), changed.check())) < 1e-4
 
 
 def test_two_models_agree_at_every_stage_or_part_where_their_weights_do(tmp_path: Path) -> None:
@@ -271,16 +270,12 @@ HOSTILE: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("tiny", "first_difference", {"text": TEXT, "scale": 1e-300}, "scale is 1e-300; it must be 0"),
     ("no name", "first_difference", {"text": TEXT, "without_head": "7"}, "without_head: String"),
     ("digits", "first_difference", {"text": TEXT, "without_head": "a.³"}, "without_head: String"),
-    (
-        "not left out",
-        "first_difference",
-        {"text": TEXT, "without_head": f"{PLACE}.8"},
-        "heads 0 to 7",
-    ),
+    ("not left out", "first_difference", {"text": TEXT, "without_head": f"{PLACE}.8"},
+        "heads 0 to 7"),
     ("no such", "first_difference", {"text": TEXT, "without_head": "<b>.1"}, "no attention"),
     ("no state", "anywidget_state", {"state_id": "0" * 32}, "Widget state is unavailable."),
     ("no tool", "delete_everything", {}, "Unknown tool: delete_everything"),
-)
+)  # fmt: skip
 
 
 def test_what_cannot_be_answered_is_refused_in_a_sentence(answers: Answers) -> None:
@@ -300,18 +295,14 @@ def test_what_cannot_be_answered_is_refused_in_a_sentence(answers: Answers) -> N
     talk(ChatServer(answers), ask)
 
 
-def test_odd_texts_are_read_or_refused_and_never_break_an_answer(
-    answers: Answers, subtests: pytest.Subtests
-) -> None:
-    for text in ["\ud800", "a\x00b", "<script>alert(1)</script>", "𝕬‮abc", "\n" * 30]:
-        with subtests.test(text=text):
+@cases("text", ["\ud800", "a\x00b", "<script>alert(1)</script>", "𝕬‮abc", "\n" * 30])
+def test_odd_texts_are_read_or_refused_and_never_break_an_answer(text, answers: Answers) -> None:
+    async def ask(client: Client) -> None:
+        for tool in ("attention_weights", "open_attention"):
+            result = await client.call_tool(tool, {"text": text})
+            assert result.is_error == ("sentence" in said(result)), said(result)
 
-            async def ask(client: Client) -> None:
-                for tool in ("attention_weights", "open_attention"):
-                    result = await client.call_tool(tool, {"text": text})
-                    assert result.is_error == ("sentence" in said(result)), said(result)
-
-            talk(ChatServer(answers), ask)
+    talk(ChatServer(answers), ask)
 
 
 def test_only_so_many_pictures_are_open_and_a_closed_one_makes_room(
@@ -414,10 +405,8 @@ def test_the_command_serves_a_folder_that_it_is_started_with(tmp_path: Path) -> 
         state = opened.structured_content["state_id"]
         assert opened.structured_content["state"]["model"] == "mine"
         read = await client.call_tool("anywidget_state", {"state_id": state})
-        assert read.structured_content is not None
         assert read.structured_content["state"] == opened.structured_content["state"]
         row = (await client.call_tool("attention_weights", given)).structured_content
-        assert row is not None
         assert row["keys"][0]["weight"] == opened.structured_content["state"]["weight"]
         refused = await client.call_tool("attention_weights", given | {"model": str(folder)})
         assert str(folder)[:60] in said(refused)

@@ -15,6 +15,7 @@ from model.loading.shipped import ASSETS
 from model.profile import open_profile
 from model.run.model import Model
 from model.trace.trace_file import read_trace, trace_file
+from tests.cases import cases
 from viz.command.command import COMMANDS, PROJECT, link, main, names_in_chat, program
 from viz.state.link import TEXT_LIMIT, from_link
 
@@ -29,10 +30,9 @@ def viewed(address: str) -> tuple[str, str, str]:
     return parts.path, view.model, view.text
 
 
-def test_a_model_and_a_text_open_at_the_attention_page(subtests: pytest.Subtests) -> None:
-    for model in ["house-gpt", "induction"]:
-        with subtests.test(model=model):
-            assert viewed(link(model, TEXT)) == ("", model, TEXT)
+@cases("model", ["house-gpt", "induction"])
+def test_a_model_and_a_text_open_at_the_attention_page(model) -> None:
+    assert viewed(link(model, TEXT)) == ("", model, TEXT)
 
 
 def test_models_of_one_name_have_names_of_their_own_in_a_chat(tmp_path: Path) -> None:
@@ -138,48 +138,39 @@ def test_a_profile_of_a_corpus_is_written(tmp_path: Path) -> None:
     assert len(made.heads) == sum(layer.heads for layer in model.trace("A B").attention)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (["no-such-model", "text"], "There is no model 'no-such-model'"),
-        (["recrod", "stories", "text", "-o", "{folder}/o"], "did you mean 'record'?"),
-        (["storeis", "text"], "did you mean 'stories'?"),
-        (["{folder}/damagd.safetensors"], "did you mean 'damaged.safetensors'?"),
-        (["{folder}", "text"], "no config.json"),
-        (["house-gpt", "a" * (TEXT_LIMIT + 1)], "at most 20,000 are read"),
-        (["house-gpt", "é" * (TEXT_LIMIT - 1)], "too long for a link"),
-        (["{folder}/none.safetensors"], "There is no file none.safetensors"),
-        (["{folder}/damaged.safetensors"], "trace"),
-        (["{folder}/damaged.safetensors", "text"], "A trace file has its own text"),
-        (["open", "house-gpt", "text", "--port", "70000"], "must be a number from 1 to 65535"),
-        (["house-gpt", "text", "more"], "Unrecognized arguments: more"),
-        (
-            ["record", "house-gpt", "{folder}/none.txt", "-o", "{folder}/o"],
-            "There is no file none.txt",
-        ),
-        (["record", "house-gpt", "{folder}/odd.txt", "-o", "{folder}/o"], "is not a text in UTF-8"),
-        (["record", "house-gpt", "{folder}/empty.txt", "-o", "{folder}/o"], "sentence"),
-        (["record", "nothing", "{folder}/good.txt", "-o", "{folder}/o"], "There is no model"),
-        (
-            ["record", "stories", "{folder}/good.txt", "-o", "{folder}/no/o"],
-            "There is no folder",
-        ),
-        (["record", "stories", "{folder}/good.txt", "-o", "{folder}"], "is a folder"),
-        (["record", "stories", "{folder}/good.txt"], "required: -o"),
-        (["record", "stories", "{folder}/god.txt", "-o", "o"], "did you mean 'good.txt'?"),
-        (["record", "stories", "{folder}/good.txt", "-o", "-", "--lines"], "folder: -o"),
-        (["check", "{folder}/god.txt"], "did you mean 'good.txt'?"),
-        (["chekc", "picture.png", "more.png"], "did you mean 'check'?"),
-        (["site", "-"], "--lesson"),
-        (["profile", "stories", "{folder}/good.txt", "-o", "-"], "folder: -o"),
-        (["profile", "stories", "{folder}/good.txt"], "required: -o"),
-        (["profile", "stories", "{folder}/none.txt", "-o", "{folder}/o"], "none.txt"),
-        (["mcp", "no-such-model"], "There is no model 'no-such-model'"),
-        (["mcp", "house-gpt", "{folder}"], "no config.json"),
-        (["mcp", "{folder}/damaged.safetensors"], "A trace file reads no other text"),
-        (["mcp", "--http"], "Unrecognized arguments: --http"),
-    ],
-)
+@pytest.mark.parametrize(("line", "said"), [
+    (["no-such-model", "text"], "There is no model 'no-such-model'"),
+    (["recrod", "stories", "text", "-o", "{folder}/o"], "did you mean 'record'?"),
+    (["storeis", "text"], "did you mean 'stories'?"),
+    (["{folder}/damagd.safetensors"], "did you mean 'damaged.safetensors'?"),
+    (["{folder}", "text"], "no config.json"),
+    (["house-gpt", "a" * (TEXT_LIMIT + 1)], "at most 20,000 are read"),
+    (["house-gpt", "é" * (TEXT_LIMIT - 1)], "too long for a link"),
+    (["{folder}/none.safetensors"], "There is no file none.safetensors"),
+    (["{folder}/damaged.safetensors"], "trace"),
+    (["{folder}/damaged.safetensors", "text"], "A trace file has its own text"),
+    (["open", "house-gpt", "text", "--port", "70000"], "must be a number from 1 to 65535"),
+    (["house-gpt", "text", "more"], "Unrecognized arguments: more"),
+    (["record", "house-gpt", "{folder}/none.txt", "-o", "{folder}/o"], "There is no file none.txt"),
+    (["record", "house-gpt", "{folder}/odd.txt", "-o", "{folder}/o"], "is not a text in UTF-8"),
+    (["record", "house-gpt", "{folder}/empty.txt", "-o", "{folder}/o"], "sentence"),
+    (["record", "nothing", "{folder}/good.txt", "-o", "{folder}/o"], "There is no model"),
+    (["record", "stories", "{folder}/good.txt", "-o", "{folder}/no/o"], "There is no folder"),
+    (["record", "stories", "{folder}/good.txt", "-o", "{folder}"], "is a folder"),
+    (["record", "stories", "{folder}/good.txt"], "required: -o"),
+    (["record", "stories", "{folder}/god.txt", "-o", "o"], "did you mean 'good.txt'?"),
+    (["record", "stories", "{folder}/good.txt", "-o", "-", "--lines"], "folder: -o"),
+    (["check", "{folder}/god.txt"], "did you mean 'good.txt'?"),
+    (["chekc", "picture.png", "more.png"], "did you mean 'check'?"),
+    (["site", "-"], "--lesson"),
+    (["profile", "stories", "{folder}/good.txt", "-o", "-"], "folder: -o"),
+    (["profile", "stories", "{folder}/good.txt"], "required: -o"),
+    (["profile", "stories", "{folder}/none.txt", "-o", "{folder}/o"], "none.txt"),
+    (["mcp", "no-such-model"], "There is no model 'no-such-model'"),
+    (["mcp", "house-gpt", "{folder}"], "no config.json"),
+    (["mcp", "{folder}/damaged.safetensors"], "A trace file reads no other text"),
+    (["mcp", "--http"], "Unrecognized arguments: --http"),
+])  # fmt: skip
 def test_bad_input_gets_a_sentence_and_exit_code_2(
     line: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,8 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.cases import cases
+
 
 def listed() -> None:
     import streamlit as st
@@ -13,21 +15,23 @@ def listed() -> None:
     st.write(names[one_listed("Token", names, "token", first=1)])
 
 
-def test_a_choice_stays_where_another_list_has_it(subtests: pytest.Subtests) -> None:
-    for chosen, names, shown in [
+@cases(
+    "chosen, names, shown",
+    [
         (2, ["a (1)", "b (2)", "c (3)"], "c (3)"),
         (2, ["x (1)", "y (2)", "z (3)"], "z (3)"),
         (2, ["x (1)", "y (2)"], "y (2)"),  # it has no third one
-    ]:
-        with subtests.test(names=names):
-            app = AppTest.from_function(listed, default_timeout=120).run()
-            assert app.markdown[0].value == "b (2)"
-            app.session_state["names"] = names
-            app.session_state["token"] = chosen
-            app.run()
-            assert not app.exception
-            assert app.markdown[0].value == shown
-            assert app.selectbox("token").proto.set_value  # so the browser hears its name
+    ],
+)
+def test_a_choice_stays_where_another_list_has_it(chosen, names, shown) -> None:
+    app = AppTest.from_function(listed, default_timeout=120).run()
+    assert app.markdown[0].value == "b (2)"
+    app.session_state["names"] = names
+    app.session_state["token"] = chosen
+    app.run()
+    assert not app.exception
+    assert app.markdown[0].value == shown
+    assert app.selectbox("token").proto.set_value  # so the browser hears its name
 
 
 def test_a_number_that_a_list_does_not_have_becomes_the_one_to_start_from(

@@ -39,14 +39,11 @@ def test_the_bundle_is_made_of_the_modules_as_they_stand(tmp_path: Path) -> None
     assert bundled(tmp_path) == contents(bundle.BUNDLED), "run `make bundle`"
 
 
-@pytest.mark.parametrize(
-    ("source", "old", "new"),
-    [
-        ("js/numbers.js", "1e6", "1e7"),
-        ("css/picture.css", "150px", "151px"),
-        ("component.css", "15px", "16px"),
-    ],
-)
+@pytest.mark.parametrize(("source", "old", "new"), [
+    ("js/numbers.js", "1e6", "1e7"),
+    ("css/picture.css", "150px", "151px"),
+    ("component.css", "15px", "16px"),
+])  # fmt: skip
 def test_a_change_of_a_source_changes_the_bundle(
     tmp_path: Path, source: str, old: str, new: str
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from model.nn.masks import window_mask
 from model.trace.records import Attention
+from tests.cases import cases
 from tests.viz.explorer.records import labels, record
 from viz.explorer import message as sent
 from viz.explorer.message import payload
@@ -76,11 +77,10 @@ def test_the_mask_arrives_bit_by_bit() -> None:
     )
 
 
-def test_the_message_is_strict_json_whatever_the_mask_value(subtests: pytest.Subtests) -> None:
-    for mask_value in [-math.inf, -1e9, 0.0]:
-        with subtests.test(mask_value=mask_value):
-            said = words(packed(made(record(mask_value=mask_value))))
-            assert layer(said)["mask_value"] == (None if math.isinf(mask_value) else mask_value)
+@cases("mask_value", [-math.inf, -1e9, 0.0])
+def test_the_message_is_strict_json_whatever_the_mask_value(mask_value) -> None:
+    said = words(packed(made(record(mask_value=mask_value))))
+    assert layer(said)["mask_value"] == (None if math.isinf(mask_value) else mask_value)
 
 
 def test_a_check_that_is_not_a_number_is_left_out() -> None:
@@ -279,20 +279,19 @@ def test_a_record_that_was_sent_is_not_kept_for_it() -> None:
     assert [array() for array in vectors] == [None] * 4
 
 
-def test_a_title_says_all_that_the_mask_of_a_run_forbids(subtests: pytest.Subtests) -> None:
+@cases("hidden", [False, True])
+def test_a_title_says_all_that_the_mask_of_a_run_forbids(hidden) -> None:
     """A window that an intervention asks for, on a model without one; then a hidden key as well."""
-    for hidden in [False, True]:
-        with subtests.test(hidden=hidden):
-            mask = window_mask(6, 6, 2, causal=True).numpy()
-            mask[:, 3] &= not hidden
-            shown = made(record(6, mask=mask))["stages"]
-            titles = {one["name"]: one["title"] for one in shown}
-            (look,) = [one["look"] for one in shown if one["name"] == "masked"]
-            assert ("window of 2:" in look) != hidden
-            for name in ("masked", "weights"):
-                assert titles[name].endswith("; hatched = masked" if hidden else "of 2, masked")
-            whole = {one["name"]: one["title"] for one in made(record(6))["stages"]}
-            assert whole["masked"].endswith("the future, masked")
+    mask = window_mask(6, 6, 2, causal=True).numpy()
+    mask[:, 3] &= not hidden
+    shown = made(record(6, mask=mask))["stages"]
+    titles = {one["name"]: one["title"] for one in shown}
+    (look,) = [one["look"] for one in shown if one["name"] == "masked"]
+    assert ("window of 2:" in look) != hidden
+    for name in ("masked", "weights"):
+        assert titles[name].endswith("; hatched = masked" if hidden else "of 2, masked")
+    whole = {one["name"]: one["title"] for one in made(record(6))["stages"]}
+    assert whole["masked"].endswith("the future, masked")
 
 
 def test_the_message_is_as_small_as_its_numbers() -> None:

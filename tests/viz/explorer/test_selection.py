@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 import streamlit as st
 
+from tests.cases import cases
 from tests.viz.explorer.records import HERO, labels, record
 from viz.explorer import Selection, component
 from viz.explorer.message import layer_choices
@@ -30,9 +31,10 @@ class Browser:
         data: bytes,
         on_selection_change: Callable[[], None],
         on_layer_change: Callable[[], None],
+        on_ahead_change: Callable[[], None],
         **rest: object,
     ) -> None:
-        self.message = words(data)
+        self.message, self.asked_ahead = words(data), on_ahead_change
         self.changed, self.opened = on_selection_change, on_layer_change
 
     def draws(self, selection: Selection, *, tokens: int = 6, seed: int = 0) -> Selection:
@@ -65,6 +67,11 @@ class Browser:
 
     def reports(self, selection: Selection, revision: int) -> None:
         self.says(selection=asdict(selection) | {"revision": revision})
+
+    def asks(self, run: str) -> None:
+        """For the runs to which the switches lead from this one."""
+        st.session_state["explorer"] = {"ahead": run}
+        self.asked_ahead()
 
     def says(self, **state: object) -> None:
         st.session_state["explorer"] = state
@@ -142,16 +149,13 @@ def test_a_link_out_of_range_is_clamped_once_and_stays(browser: Browser) -> None
         assert browser.sent == (Selection(2, "weights", 5, 5), 0)
 
 
-@pytest.mark.parametrize(
-    "nonsense",
-    [
-        {"selection": "all"},
-        {"selection": {"head": "x", "revision": 0}},
-        {"selection": {"head": 99, "stage": 7, "query": -3, "key": None, "revision": 0}},
-        {"selection": {"revision": "0"}},
-        {"other": 1},
-    ],
-)
+@pytest.mark.parametrize("nonsense", [
+    {"selection": "all"},
+    {"selection": {"head": "x", "revision": 0}},
+    {"selection": {"head": 99, "stage": 7, "query": -3, "key": None, "revision": 0}},
+    {"selection": {"revision": "0"}},
+    {"other": 1},
+])  # fmt: skip
 def test_a_report_that_makes_no_sense_breaks_nothing(
     browser: Browser, nonsense: dict[str, object]
 ) -> None:
@@ -169,10 +173,9 @@ CLAMPED: list[tuple[Selection, Selection]] = [
 ]
 
 
-def test_a_selection_out_of_range_becomes_the_nearest_one(subtests: pytest.Subtests) -> None:
-    for asked, given in CLAMPED:
-        with subtests.test(asked=asked, given=given):
-            assert asked.clamped(heads=3, queries=5, keys=7) == given
+@cases("asked, given", CLAMPED)
+def test_a_selection_out_of_range_becomes_the_nearest_one(asked, given) -> None:
+    assert asked.clamped(heads=3, queries=5, keys=7) == given
 
 
 def test_a_layer_is_opened_only_if_it_is_one_of_those_offered(
@@ -242,3 +245,34 @@ def test_a_layer_of_ones_own_module_has_its_name() -> None:
         "blocks.0.attn",
     )
     assert other["label"] == "cross L0"
+
+
+def test_the_runs_of_switches_come_when_the_browser_asks_for_them(browser: Browser) -> None:
+    turned = {"mask": {"on": True, "run": "other"}}
+
+    def draws() -> list[object]:
+        facts = {
+            "queries": labels(6),
+            "keys": labels(6),
+            "check": 0.0,
+            "hero": HERO,
+            "baseline": None,
+        }
+        facts |= {"claims": (), "origin": None, "around": (), "device": "", "certificate": None}
+        other = facts | {"attention": record(6, seed=1), "run": "other", "turns": {}}
+        component.explorer(
+            record(6), **facts, selection=START, run="shown", turns=turned, ahead=lambda: [other]
+        )
+        assert browser.message["turns"] == turned
+        ahead = browser.message["ahead"]
+        assert isinstance(ahead, list)
+        return ahead
+
+    assert draws() == []
+    browser.asks("another run")
+    assert draws() == []
+    browser.asks("shown")
+    (ahead,) = draws()
+    assert ahead["run"] == "other"
+    assert ahead["layer"]["query"] is not None
+    assert draws() == []  # once

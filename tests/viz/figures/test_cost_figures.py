@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from viz.figures.bars import Amount, amounts, percent
 from viz.figures.curves import GrowthLine, Timed, growth_lines, time_lines
 from viz.figures.diagrams import to_scale
@@ -29,20 +30,19 @@ def area(trace) -> float:
     return sum((right - left) * (low - high) for (left, high), (right, low) in corners)
 
 
-def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(subtests: pytest.Subtests) -> None:
-    for tokens, width, heads in [(13, 256, 8), (1_024, 768, 12), (4, 64, 500), (1, 32, 1)]:
-        with subtests.test(tokens=tokens):
-            figure = to_scale(tokens, width, heads)
-            vectors, weights = figure.data
-            assert area(vectors) == pytest.approx(tokens * width)
-            assert area(weights) == pytest.approx(heads * tokens**2)
-            beside = max(vectors.x[:4]) < min(x for x in weights.x if x is not None)
-            under = max(vectors.y[:4]) < min(y for y in weights.y if y is not None)
-            assert beside or under
-            assert figure.layout.yaxis.scaleanchor == "x"
-            ends = figure.layout.xaxis.range[1], figure.layout.yaxis.range[0]
-            assert max(x for x in weights.x if x is not None) <= ends[0]
-            assert max(y for y in (*weights.y, *vectors.y) if y is not None) <= ends[1]
+@cases("tokens, width, heads", [(13, 256, 8), (1_024, 768, 12), (4, 64, 500), (1, 32, 1)])
+def test_areas_are_as_the_numbers_and_sides_as_rows_and_columns(tokens, width, heads) -> None:
+    figure = to_scale(tokens, width, heads)
+    vectors, weights = figure.data
+    assert area(vectors) == pytest.approx(tokens * width)
+    assert area(weights) == pytest.approx(heads * tokens**2)
+    beside = max(vectors.x[:4]) < min(x for x in weights.x if x is not None)
+    under = max(vectors.y[:4]) < min(y for y in weights.y if y is not None)
+    assert beside or under
+    assert figure.layout.yaxis.scaleanchor == "x"
+    ends = figure.layout.xaxis.range[1], figure.layout.yaxis.range[0]
+    assert max(x for x in weights.x if x is not None) <= ends[0]
+    assert max(y for y in (*weights.y, *vectors.y) if y is not None) <= ends[1]
 
 
 def test_the_lines_meet_at_the_cross() -> None:
@@ -76,7 +76,6 @@ def test_times_are_drawn_in_milliseconds_beside_what_is_expected() -> None:
     assert expected.line.dash == "dash"
 
 
-def test_a_small_share_is_not_called_nothing(subtests: pytest.Subtests) -> None:
-    for share, words in [(0, "0.0%"), (0.0001, "<0.1%"), (0.517, "51.7%"), (1, "100.0%")]:
-        with subtests.test(share=share):
-            assert percent(share) == words
+@cases("share, words", [(0, "0.0%"), (0.0001, "<0.1%"), (0.517, "51.7%"), (1, "100.0%")])
+def test_a_small_share_is_not_called_nothing(share, words) -> None:
+    assert percent(share) == words

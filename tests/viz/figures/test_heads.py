@@ -7,16 +7,10 @@ import pytest
 
 from model.analysis.heads.statistics import Tiles, families, tiles
 from model.trace.arrays import read_only
+from tests.cases import cases
 from tests.model.tiny import loaded, run
 from viz.figures.bars import edge_bars, edge_lengths, part_bars
-from viz.figures.head_tiles import (
-    LEVELS,
-    Link,
-    composition_graph,
-    head_grid,
-    head_map,
-    hue_of,
-)
+from viz.figures.head_tiles import LEVELS, Link, composition_graph, head_grid, head_map, hue_of
 from viz.figures.heatmap import NARROW, weights_of_head
 from viz.figures.vectors import merging, merging_of_tokens
 from viz.notation.theme import LESS, MORE
@@ -50,15 +44,12 @@ def written_in(figure) -> set[str]:
     return {text for row in rows for text in row}
 
 
-def test_the_grid_is_one_picture_within_two_megabytes(subtests: pytest.Subtests) -> None:
-    for layers, heads in [(12, 12), (30, 9), (6, 12), (1, 1)]:
-        with subtests.test(layers=layers):
-            figure = head_grid(
-                drawn_tiles(layers, heads), chosen=(0, 0), words=words(layers, heads)
-            )
-            assert len(figure.to_json()) < 2_000_000
-            assert len(figure.data) == 5  # weights, masked cells, hatching, frames, marks
-            assert len(trace_of(figure, "heads").x) == layers * heads
+@cases("layers, heads", [(12, 12), (30, 9), (6, 12), (1, 1)])
+def test_the_grid_is_one_picture_within_two_megabytes(layers, heads) -> None:
+    figure = head_grid(drawn_tiles(layers, heads), chosen=(0, 0), words=words(layers, heads))
+    assert len(figure.to_json()) < 2_000_000
+    assert len(figure.data) == 5  # weights, masked cells, hatching, frames, marks
+    assert len(trace_of(figure, "heads").x) == layers * heads
 
 
 def test_heads_that_share_keys_have_frames_of_one_colour() -> None:
@@ -124,19 +115,16 @@ def test_masked_cells_are_drawn_apart_and_not_as_weights() -> None:
     assert len(open_.data) == 3
 
 
-def test_a_map_has_a_number_and_a_mark_for_every_head(subtests: pytest.Subtests) -> None:
-    for quantity, low in [("weight", 0), ("difference", -3), ("stream", 0)]:
-        with subtests.test(quantity=quantity):
-            values = np.array([[0.5, 3.0, 0.25], [1.0, 0.0, -0.001]])
-            figure = head_map(
-                values, quantity=quantity, title="t", chosen=(0, 1), words=words(2, 3)
-            )
-            picture = next(trace for trace in figure.data if trace.type == "heatmap")
-            assert picture.zmin == low
-            assert list(trace_of(figure, "heads").x) == [0, 1, 2] * 2
-            assert list(trace_of(figure, "heads").y) == [0] * 3 + [1] * 3
-            said = written_in(figure)
-            assert said == {"0.50", "3.00", "0.25", "1.00", "0.00"}
+@cases("quantity, low", [("weight", 0), ("difference", -3), ("stream", 0)])
+def test_a_map_has_a_number_and_a_mark_for_every_head(quantity, low) -> None:
+    values = np.array([[0.5, 3.0, 0.25], [1.0, 0.0, -0.001]])
+    figure = head_map(values, quantity=quantity, title="t", chosen=(0, 1), words=words(2, 3))
+    picture = next(trace for trace in figure.data if trace.type == "heatmap")
+    assert picture.zmin == low
+    assert list(trace_of(figure, "heads").x) == [0, 1, 2] * 2
+    assert list(trace_of(figure, "heads").y) == [0] * 3 + [1] * 3
+    said = written_in(figure)
+    assert said == {"0.50", "3.00", "0.25", "1.00", "0.00"}
 
 
 def test_many_heads_leave_the_leading_nought_out_and_heads_not_run_stay_empty() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from model import Intervention, Trace, load_model
 from model.arithmetic.attention import softmax
+from tests.cases import cases
 from viz import figures
 
 TEXT = "the cat sat on the mat and the cat sat"
@@ -41,11 +42,10 @@ def test_weights_are_softmax_of_queries_and_keys(trace: Trace) -> None:
     np.testing.assert_allclose(np.nan_to_num(drawn), softmax(scores), atol=1e-6)
 
 
-def test_vectors_are_the_recorded_ones(trace: Trace, subtests: pytest.Subtests) -> None:
-    for which in ["query", "key", "value", "output"]:
-        with subtests.test(which=which):
-            drawn = figures.token_vectors(trace, PLACE, 3, which)  # type: ignore[arg-type]
-            np.testing.assert_array_equal(drawn.data[-1].z, getattr(trace.find(PLACE), which)[3])
+@cases("which", ["query", "key", "value", "output"])
+def test_vectors_are_the_recorded_ones(which, trace: Trace) -> None:
+    drawn = figures.token_vectors(trace, PLACE, 3, which)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(drawn.data[-1].z, getattr(trace.find(PLACE), which)[3])
 
 
 def test_a_difference_is_the_changed_run_less_the_other(trace: Trace) -> None:
@@ -86,10 +86,7 @@ def test_what_the_run_does_not_have_is_refused(trace: Trace, subtests: pytest.Su
             ),
             "has weights of",
         ),
-        (
-            lambda trace: figures.matrix(np.eye(2), rows=["a"], columns=["b", "c"]),
-            "2, 2",
-        ),
+        (lambda trace: figures.matrix(np.eye(2), rows=["a"], columns=["b", "c"]), "2, 2"),
     ]:
         with subtests.test(said=said), pytest.raises(ValueError, match=said):
             draw(trace)  # type: ignore[operator]
@@ -103,12 +100,10 @@ def test_a_statistic_that_the_text_cannot_tell_says_why() -> None:
 @pytest.mark.process
 def test_scripts_need_neither_streamlit_nor_duckdb() -> None:
     scripts = (
-        "from model.capture import capture",
-        "from model.analysis import score_parts",
+        "from model.capture import capture", "from model.analysis import score_parts",
         "from model import load_model; load_model('stories').trace('Once')",
-        "from viz import figures; figures.weights",
-        "from viz.notebook import show",
-    )
+        "from viz import figures; figures.weights", "from viz.notebook import show",
+    )  # fmt: skip
     ask = "\nassert not {'streamlit', 'duckdb'} & {*sys.modules}\n"
     asked = "import sys\n" + "".join(script + ask for script in scripts)
     done = subprocess.run(

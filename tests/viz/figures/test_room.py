@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from tests.cases import cases
 from viz.figures.alignment import alignment
 from viz.figures.chart import chart
 from viz.figures.heatmap import Axis, heatmap
@@ -31,27 +32,21 @@ def sizes(figure: go.Figure) -> set[float]:
     return {trace.textfont.size for trace in figure.select_traces({"mode": "text"})}
 
 
-def test_cells_have_a_largest_size_and_the_picture_a_largest_height(
-    subtests: pytest.Subtests,
-) -> None:
-    for count in [1, 3, 13, 64, 400]:
-        with subtests.test(count=count):
-            figure = squares(count, count)
-            assert figure.layout.yaxis.scaleratio == 1
-            assert figure.layout.height <= TALLEST
-            assert height_of_cells(figure) == pytest.approx(
-                min(count * LARGEST, height_of_cells(squares(400, 400))), abs=1
-            )
+@cases("count", [1, 3, 13, 64, 400])
+def test_cells_have_a_largest_size_and_the_picture_a_largest_height(count) -> None:
+    figure = squares(count, count)
+    assert figure.layout.yaxis.scaleratio == 1
+    assert figure.layout.height <= TALLEST
+    assert height_of_cells(figure) == pytest.approx(
+        min(count * LARGEST, height_of_cells(squares(400, 400))), abs=1
+    )
 
 
+@cases("rows, columns, share", [(2, 60, 0.25), (60, 2, 2.0), (5, 7, 5 / 7)])
 def test_far_more_rows_or_columns_make_cells_that_are_not_quite_square(
-    subtests: pytest.Subtests,
+    rows, columns, share
 ) -> None:
-    for rows, columns, share in [(2, 60, 0.25), (60, 2, 2.0), (5, 7, 5 / 7)]:
-        with subtests.test(rows=rows):
-            assert squares(rows, columns).layout.yaxis.scaleratio * rows / columns == pytest.approx(
-                share
-            )
+    assert squares(rows, columns).layout.yaxis.scaleratio * rows / columns == pytest.approx(share)
 
 
 def test_numbers_that_do_not_fit_their_cells_are_left_out() -> None:
@@ -82,12 +77,11 @@ def test_in_a_narrow_place_the_height_follows_the_width() -> None:
     assert hidden[1] == (str(round(beside + 20 * 13 / 2)), "4")
 
 
-def test_cells_are_square_whatever_the_letters_of_their_labels(subtests: pytest.Subtests) -> None:
-    for label in ["cat", "猫", "né", "🐈"]:
-        with subtests.test(label=label):
-            figure = squares(8, 8, label=label)
-            figure.update_layout(margin=counted_margins(figure)).update_yaxes(automargin=False)
-            assert "height:min(" in narrow_rules(figure, ".place")
+@cases("label", ["cat", "猫", "né", "🐈"])
+def test_cells_are_square_whatever_the_letters_of_their_labels(label) -> None:
+    figure = squares(8, 8, label=label)
+    figure.update_layout(margin=counted_margins(figure)).update_yaxes(automargin=False)
+    assert "height:min(" in narrow_rules(figure, ".place")
 
 
 def test_plotly_keeps_the_shape_of_cells_where_no_rule_does() -> None:
@@ -119,30 +113,23 @@ def margins(*tokens: str) -> dict[str, float] | None:
 
 def test_a_longer_label_has_more_room_and_an_escaped_letter_counts_once() -> None:
     short, long = (margins("<", *[token] * 7) for token in ("cat", "tomcat"))
-    assert short is not None
-    assert long is not None
     assert long["l"] - short["l"] == pytest.approx(3 * LETTER)
     assert long["t"] > short["t"]
     assert margins(*["<"] * 7) == margins(*["a"] * 7)
 
 
-def test_a_letter_of_another_face_has_more_room_and_an_accent_none(
-    subtests: pytest.Subtests,
-) -> None:
-    for label, letters in [
-        ("né", 2),
-        ("ne\u0301", 2),
-        ("‹E7›", 4),
-        ("сад", 3),
-        ("猫", 1.65),
-        ("こねこ", 3 * 1.65),
-        ("🐈", 2.1),
-    ]:
-        with subtests.test(label=label):
-            plain, other = margins(*["a"] * 7, "tomcat"), margins(*["a"] * 7, "tomcat" + label)
-            assert plain is not None
-            assert other is not None
-            assert other["l"] - plain["l"] == pytest.approx(letters * LETTER)
+@cases("label, letters", [
+    ("né", 2),
+    ("ne\u0301", 2),
+    ("‹E7›", 4),
+    ("сад", 3),
+    ("猫", 1.65),
+    ("こねこ", 3 * 1.65),
+    ("🐈", 2.1),
+])  # fmt: skip
+def test_a_letter_of_another_face_has_more_room_and_an_accent_none(label, letters) -> None:
+    plain, other = margins(*["a"] * 7, "tomcat"), margins(*["a"] * 7, "tomcat" + label)
+    assert other["l"] - plain["l"] == pytest.approx(letters * LETTER)
 
 
 def test_labels_that_may_turn_are_plotlys() -> None:

@@ -8,10 +8,7 @@ from model.analysis.stream.feed_forward import histogram
 from model.nn.activations import ACTIVATION_LAWS
 from viz.figures.bars import contribution_lengths, contribution_rows
 from viz.figures.cells import CROSSED, after_dropout
-from viz.figures.curves import (
-    curve_over_values,
-    gradient_by_depth,
-)
+from viz.figures.curves import curve_over_values, gradient_by_depth
 from viz.figures.heatmap import Axis
 from viz.figures.vectors import MARKED, colour_end, token_rows
 from viz.notation.theme import FEED_FORWARD, OUTPUT

@@ -9,6 +9,7 @@ from model.nn.positions import ROTARY, SINUSOIDAL, TABLES
 from model.run.tokenizers import pieces
 from model.trace.records import Token
 from model.worked.equality import settled
+from tests.cases import cases
 from viz.figures.bars import Bars, WrittenStep, distribution, neighbours_bars, written_steps
 from viz.figures.cells import lens_table
 from viz.figures.curves import likeness_lines, position_curves
@@ -37,30 +38,29 @@ def table(rows: int, columns: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
 
 
-def test_one_row_has_factor_one_and_the_sum_is_that_row(subtests: pytest.Subtests) -> None:
-    for id_ in [0, 2, 5, 19]:
-        with subtests.test(id_=id_):
-            values = table(20, 6)
-            ids = rows_around(id_, 20)
-            assert id_ in ids
-            assert len(ids) <= 2 * AROUND + 1
-            steps = {"+ position": values[0], "= vector": values[id_] + values[0]}
-            figure = look_up(values, [MARKUP] * len(ids), id_=id_, product=values[id_], steps=steps)
-            rows, labels = cells(figure), figure.layout.yaxis.ticktext
-            np.testing.assert_array_equal(rows[-3], values[id_])
-            np.testing.assert_array_equal(rows[-1], rows[-3] + rows[-2])
-            one_hot = next(figure.select_traces({"mode": "markers+text"}))
-            by_row = dict(zip(one_hot.y, one_hot.text, strict=True))
-            assert list(by_row.values()).count("1") == 1
-            assert list(by_row.values()).count("0") == len(ids) - 1
-            for row, digit in by_row.items():
-                id_of_row = int(labels[row].split()[0])
-                np.testing.assert_array_equal(rows[row], values[id_of_row])
-                assert (digit == "1") is (id_of_row == id_)
-            assert [label for label in labels if label == "⋮"] == ["⋮"] * (
-                (ids.start > 0) + (ids.stop < 20)
-            )
-            assert not any("<b>" in label for label in labels)
+@cases("id_", [0, 2, 5, 19])
+def test_one_row_has_factor_one_and_the_sum_is_that_row(id_) -> None:
+    values = table(20, 6)
+    ids = rows_around(id_, 20)
+    assert id_ in ids
+    assert len(ids) <= 2 * AROUND + 1
+    steps = {"+ position": values[0], "= vector": values[id_] + values[0]}
+    figure = look_up(values, [MARKUP] * len(ids), id_=id_, product=values[id_], steps=steps)
+    rows, labels = cells(figure), figure.layout.yaxis.ticktext
+    np.testing.assert_array_equal(rows[-3], values[id_])
+    np.testing.assert_array_equal(rows[-1], rows[-3] + rows[-2])
+    one_hot = next(figure.select_traces({"mode": "markers+text"}))
+    by_row = dict(zip(one_hot.y, one_hot.text, strict=True))
+    assert list(by_row.values()).count("1") == 1
+    assert list(by_row.values()).count("0") == len(ids) - 1
+    for row, digit in by_row.items():
+        id_of_row = int(labels[row].split()[0])
+        np.testing.assert_array_equal(rows[row], values[id_of_row])
+        assert (digit == "1") is (id_of_row == id_)
+    assert [label for label in labels if label == "⋮"] == ["⋮"] * (
+        (ids.start > 0) + (ids.stop < 20)
+    )
+    assert not any("<b>" in label for label in labels)
 
 
 def test_the_nearest_stands_on_top_and_equal_texts_keep_their_bars() -> None:

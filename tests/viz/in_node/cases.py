@@ -5,7 +5,7 @@ import math
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from model.snippets import STYLES, code_of, filled
 from model.trace.records import Attention
 from tests.model import hub_models, tiny
 from tests.model.snippets.snippet_cases import TEXTS, around, unit
-from tests.viz.explorer.records import dropping, grouped, labels, record, sent, staged
+from tests.viz.explorer.records import HERO, dropping, grouped, labels, record, sent, staged
 from tests.viz.explorer.records_of_today import LATER, closed
 from tools.catalogue import FILE
 from viz.explorer import Selection, payload
@@ -367,6 +367,21 @@ def layers() -> Cases:
         "changed": both_ways(record(6, layer=0, seed=7), RUN[0]),
         "more": [{"sent": sent(record(6, seed=seed), layers=names)} for seed in range(10, 16)],
         "lost": both_ways(record(6, layer=2, seed=20)),
+        "turned": _turned(RUN[0], record(6, layer=0, seed=21), hero=HERO),
+    }
+
+
+def _turned(unchanged: Attention, changed: Attention, hero: Hero) -> Cases:
+    """A run that says of a switch where it leads, and brings that run ahead; then the answer to the switch."""
+    facts = {"run": "on", "device": "", "claims": [], "hero": asdict(hero), "certificate": None}
+    on, off = ({"mask": {"on": is_on, "run": run}} for is_on, run in ((True, "off"), (False, "on")))
+    ahead = message(changed, baseline=unchanged) | facts | {"run": "off", "turns": off}
+    said = {"device": "", "certificate": None, "ahead": []}
+    return {
+        "sent": sent(unchanged, check=0.0, said=said | {"turns": on, "ahead": [ahead]}),
+        "answer": sent(changed, baseline=unchanged, check=0.0, said=said | {"turns": off}),
+        "own": own(changed),
+        "before": own(unchanged),
     }
 
 

@@ -130,3 +130,49 @@ test("an explorer that lost its numbers shows them as soon as they come", async 
   draws(stage, cases.lost, 1, "scaled");
   stage.holdsCell(selection);
 });
+
+/** A switch of the page, by its name. */
+function switchNamed(name) {
+  const place = document.body.appendChild(document.createElement("div"));
+  place.className = `element-container st-key-${name}-2`;
+  place.innerHTML = "<label><input type=checkbox><p>Hide the future</p></label>";
+  const [input, words] = ["input", "p"].map((tag) => place.querySelector(tag));
+  input.checked = true;
+  const turn = () => {
+    words.click();
+    input.checked = !input.checked; // as the page does when it hears of it
+  };
+  return { place, input, turn };
+}
+
+test("a switch that is turned shows the run that came ahead, both ways, before Python answers", async () => {
+  const { turned } = cases;
+  const before = { own: turned.before };
+  const stage = await new Stage().send(turned.sent, { run: "on" });
+  const { place, turn, input } = switchNamed("mask");
+  draws(stage, before, 0);
+  turn();
+  await stage.ready();
+  draws(stage, turned, 0);
+  await stage.send(turned.sent, { run: "on" }); // what was on its way
+  draws(stage, turned, 0);
+  await stage.send(turned.answer, { run: "off" });
+  draws(stage, turned, 0);
+  turn();
+  await stage.ready();
+  draws(stage, before, 0);
+  input.checked = !input.checked; // Python has set it back
+  await stage.send(turned.answer, { run: "off" });
+  draws(stage, turned, 0);
+  place.remove();
+});
+
+test("a click on a switch that stands as the shown run has it shows nothing else", async () => {
+  const { turned } = cases;
+  const stage = await new Stage().send(turned.sent, { run: "on" });
+  const { place, input } = switchNamed("mask");
+  input.dispatchEvent(new document.defaultView.Event("click", { bubbles: true })); // that of the label came before
+  await stage.ready();
+  draws(stage, { own: turned.before }, 0);
+  place.remove();
+});

@@ -39,7 +39,7 @@ export class Stage {
 
   /** A place that has no layers yet, unless it is `again` the page of another stage. */
   constructor({ again = false } = {}) {
-    if (!again) for (const kept of ["layers", "groups", "messages"]) globalThis[Symbol.for(`attention-explorer-${kept}`)]?.clear();
+    if (!again) for (const kept of ["layers", "groups", "messages", "ahead"]) globalThis[Symbol.for(`attention-explorer-${kept}`)]?.clear();
     this.name = `mount ${mounts++}`;
     this.place = document.body.appendChild(document.createElement("div"));
     this.shadow = Object.assign(this.place.attachShadow({ mode: "open" }), { adoptedStyleSheets: [] });

@@ -5,9 +5,8 @@ import re
 from itertools import product
 from typing import Any
 
-import pytest
-
 from model.nn.config import Projection
+from tests.cases import cases
 from viz.notation.formulas import StageName, StepFormula, formulas
 
 SLOT = re.compile(r"@\(?((?:ink:)?[a-z_]+\d*)\)?@")
@@ -53,15 +52,14 @@ def templates(formula: StepFormula) -> list[str]:
     return [formula.general, *formula.numeric.values()]
 
 
-def test_every_slot_is_one_the_browser_can_fill(subtests: pytest.Subtests) -> None:
-    for case in [{}, {"scale": 1.0}, {"scale": 0.3}, {"width": 1, "keys": 1}, ALL]:
-        with subtests.test(case=case):
-            for formula in made(**case).values():
-                for template in templates(formula):
-                    assert set(SLOT.findall(template)) <= NUMBERS | INKS
-                    assert SLOT.sub("", template).count("@") == 0
-                    assert template.count("{") == template.count("}")
-                    assert template.count(r"\begin") == template.count(r"\end")
+@cases("case", [{}, {"scale": 1.0}, {"scale": 0.3}, {"width": 1, "keys": 1}, ALL])
+def test_every_slot_is_one_the_browser_can_fill(case) -> None:
+    for formula in made(**case).values():
+        for template in templates(formula):
+            assert set(SLOT.findall(template)) <= NUMBERS | INKS
+            assert SLOT.sub("", template).count("@") == 0
+            assert template.count("{") == template.count("}")
+            assert template.count(r"\begin") == template.count(r"\end")
 
 
 def test_a_general_formula_has_no_number_to_fill() -> None:
@@ -76,17 +74,13 @@ def test_the_models_own_factor_is_written_as_a_root_and_any_other_as_a_factor() 
     assert "not scaled" in made(scale=1.0)["scaled"].general
 
 
-def test_a_masked_score_becomes_the_mask_value(subtests: pytest.Subtests) -> None:
-    for mask_value, latex in [
-        (-math.inf, r"-\infty"),
-        (-1e9, "-10^{9}"),
-        (-1e20, "-10^{20}"),
-        (0.0, "0"),
-        (-2.5, "-2.5"),
-    ]:
-        with subtests.test(mask_value=mask_value):
-            assert latex in made(mask_value=mask_value)["masked"].general
-            assert latex in made(mask_value=mask_value)["masked"].numeric["forbidden"]
+@cases(
+    "mask_value, latex",
+    [(-math.inf, r"-\infty"), (-1e9, "-10^{9}"), (-1e20, "-10^{20}"), (0.0, "0"), (-2.5, "-2.5")],
+)
+def test_a_masked_score_becomes_the_mask_value(mask_value, latex) -> None:
+    assert latex in made(mask_value=mask_value)["masked"].general
+    assert latex in made(mask_value=mask_value)["masked"].numeric["forbidden"]
 
 
 def test_a_sum_shows_two_terms_and_dots_only_where_more_follow() -> None:
@@ -96,20 +90,19 @@ def test_a_sum_shows_two_terms_and_dots_only_where_more_follow() -> None:
     assert r"\cdots" not in made(keys=2)["output"].numeric["cell"]
 
 
-def test_vectors_are_written_as_this_layer_makes_them(subtests: pytest.Subtests) -> None:
-    for biased, turned, normed in product([True, False], [True, False], [True, False]):
-        with subtests.test(biased=biased, turned=turned, normed=normed):
-            found = formulas(
-                scale=1,
-                key_width=4,
-                keys=3,
-                mask_value=-math.inf,
-                projection=Projection(biased, normed, turned),
-            )
-            for name in ("query", "key"):
-                for text in (found[name].general, found[name].plain):
-                    assert ("b_" in text) == biased
-                    assert ("R_i" in text) == turned
-                    assert ("norm" in text) == normed
-            assert ("b_V" in found["value"].general) == biased
-            assert "R_i" not in found["value"].general
+@cases("biased, turned, normed", product([True, False], [True, False], [True, False]))
+def test_vectors_are_written_as_this_layer_makes_them(biased, turned, normed) -> None:
+    found = formulas(
+        scale=1,
+        key_width=4,
+        keys=3,
+        mask_value=-math.inf,
+        projection=Projection(biased, normed, turned),
+    )
+    for name in ("query", "key"):
+        for text in (found[name].general, found[name].plain):
+            assert ("b_" in text) == biased
+            assert ("R_i" in text) == turned
+            assert ("norm" in text) == normed
+    assert ("b_V" in found["value"].general) == biased
+    assert "R_i" not in found["value"].general

@@ -4,10 +4,10 @@ import html
 import unicodedata
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.model.tiny import loaded
 from viz.notation.labels import LABELS, plotly_label, tick_positions, token_label, word_numbers
 from viz.notation.markdown import bold_token, plain
@@ -15,28 +15,27 @@ from viz.notation.markdown import bold_token, plain
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)  # lone surrogates too
 
 
-def test_each_kind_of_text_has_its_visible_label(subtests: pytest.Subtests) -> None:
-    for text, label in [
-        (" cat", "·cat"),
-        ("cat", "cat"),
-        ("", "∅"),
-        (" ", "␣"),
-        ("  ", "␣␣"),
-        ("a b", "a␣b"),
-        ("\n", "⏎"),
-        ("\t", "⇥"),
-        ("\x00", "␀"),
-        ("\x7f", "␡"),
-        ("\u202eabc", "‹U+202E›abc"),
-        ("a\u200bb", "a‹U+200B›b"),
-        ("\xa0", "‹U+00A0›"),
-        ("\ud800", "‹U+D800›"),
-        ("\u0301", "◌\u0301"),
-        ("Привет", "Привет"),
-        ("<|endoftext|>", "<|endoftext|>"),
-    ]:
-        with subtests.test(text=text):
-            assert token_label(text) == label
+@cases("text, label", [
+    (" cat", "·cat"),
+    ("cat", "cat"),
+    ("", "∅"),
+    (" ", "␣"),
+    ("  ", "␣␣"),
+    ("a b", "a␣b"),
+    ("\n", "⏎"),
+    ("\t", "⇥"),
+    ("\x00", "␀"),
+    ("\x7f", "␡"),
+    ("\u202eabc", "‹U+202E›abc"),
+    ("a\u200bb", "a‹U+200B›b"),
+    ("\xa0", "‹U+00A0›"),
+    ("\ud800", "‹U+D800›"),
+    ("\u0301", "◌\u0301"),
+    ("Привет", "Привет"),
+    ("<|endoftext|>", "<|endoftext|>"),
+])  # fmt: skip
+def test_each_kind_of_text_has_its_visible_label(text, label) -> None:
+    assert token_label(text) == label
 
 
 @given(ANY_TEXT)
@@ -90,8 +89,9 @@ def test_a_right_to_left_token_keeps_its_place_in_a_sentence() -> None:
     assert plain("Привет, 東京") == "Привет\\, 東京"
 
 
-def test_a_word_is_one_number(subtests: pytest.Subtests) -> None:
-    for tokens, numbers in [
+@cases(
+    "tokens, numbers",
+    [
         (["The", " un", "account", "able", " cat", "."], [0, 1, 1, 1, 2, 3]),
         (["[CLS]", "un", "##account", "##able", "cat", "##", "[SEP]"], [0, 1, 1, 1, 2, 3, 4]),
         (["the", "black", "cat"], [0, 1, 2]),
@@ -99,20 +99,18 @@ def test_a_word_is_one_number(subtests: pytest.Subtests) -> None:
         (["a", " ", "b", "c", " d"], [0, 1, 1, 1, 2]),
         (["", "##x", ""], [0, 1, 2]),
         ([], []),
-    ]:
-        with subtests.test(tokens=tokens):
-            assert word_numbers(tokens) == numbers
+    ],
+)
+def test_a_word_is_one_number(tokens, numbers) -> None:
+    assert word_numbers(tokens) == numbers
 
 
-def test_the_words_of_a_sentence_are_those_that_spaces_part(subtests: pytest.Subtests) -> None:
-    for name in ["house-gpt", "minilm"]:
-        with subtests.test(name=name):
-            text = "the unaccountable bookkeeper quietly rearranged everything"
-            tokens = [token for token in loaded(name).tokenizer.tokens(text) if not token.special]
-            assert len(tokens) > len(text.split())
-            words = dict[int, str]()
-            for token, number in zip(
-                tokens, word_numbers([one.text for one in tokens]), strict=True
-            ):
-                words[number] = words.get(number, "") + token.text.strip().removeprefix("##")
-            assert list(words.values()) == text.split()
+@cases("name", ["house-gpt", "minilm"])
+def test_the_words_of_a_sentence_are_those_that_spaces_part(name) -> None:
+    text = "the unaccountable bookkeeper quietly rearranged everything"
+    tokens = [token for token in loaded(name).tokenizer.tokens(text) if not token.special]
+    assert len(tokens) > len(text.split())
+    words = dict[int, str]()
+    for token, number in zip(tokens, word_numbers([one.text for one in tokens]), strict=True):
+        words[number] = words.get(number, "") + token.text.strip().removeprefix("##")
+    assert list(words.values()) == text.split()

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from model import models
 from model.nn.config import TransformerConfig
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.hub_models import TEXT
 from tests.model.tiny import loaded
@@ -65,21 +64,23 @@ def test_parallel_blocks_share_one_sum():
     assert "f(x) + g(x)" in rail.layer[-1].formula
 
 
-def test_as_many_norms_and_attentions_as_the_module_runs(subtests: pytest.Subtests):
-    for name, text in [
+@cases(
+    "name, text",
+    [
         ("house-gpt", "the cat sat"),
         ("induction", "q f m"),
         ("minilm", "the cat sat"),
         ("translate-en-fr", "the black cat sleeps"),
         ("gpt_neox", TEXT),  # parallel blocks with a norm each
-    ]:
-        with subtests.test(name=name):
-            model = loaded(name) if name in models else hub_models.loaded(name)
-            trace = model.trace(text)
-            drawn = [
-                block.kind
-                for rail in rails(model.config)
-                for block in (*rail.before, *rail.layer * rail.layers, *rail.after)
-            ]
-            assert drawn.count("norm") == len(trace.norms)
-            assert drawn.count("attention") + drawn.count("cross") == len(trace.attention)
+    ],
+)
+def test_as_many_norms_and_attentions_as_the_module_runs(name, text) -> None:
+    model = loaded(name) if name in models else hub_models.loaded(name)
+    trace = model.trace(text)
+    drawn = [
+        block.kind
+        for rail in rails(model.config)
+        for block in (*rail.before, *rail.layer * rail.layers, *rail.after)
+    ]
+    assert drawn.count("norm") == len(trace.norms)
+    assert drawn.count("attention") + drawn.count("cross") == len(trace.attention)

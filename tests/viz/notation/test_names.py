@@ -3,10 +3,9 @@
 import re
 from dataclasses import replace
 
-import pytest
-
 from model import Model, Trace
 from model.nn.places import head_label
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import SHAPES, loaded, sentence, target
 from tests.viz.explorer.records import labels
@@ -43,26 +42,23 @@ def test_a_name_says_where_the_norm_stands() -> None:
     assert sublayer_name("decoder.1.cross", stacks=2) == f"Decoder: layer 1, {SUBLAYERS['cross']}"
 
 
-def test_a_head_has_one_name_in_every_place_and_no_other_has_it(subtests: pytest.Subtests) -> None:
-    for shape in ["translate-en-fr", "house-gpt"]:
-        with subtests.test(shape=shape):
-            _, trace = traced(shape)
-            layers = [
-                layer for family in all_heads(trace, has_maps=False) for layer in family["layers"]
-            ]
-            offered = {layer["name"]: layer["full"] for layer in layers}
-            names = []
-            for attention in trace.attention:
-                name = head_label((attention.name, 0))
-                texts = [labels(len(vectors[0])) for vectors in attention.vectors[:2]]
-                line = readout(attention, 0, 0, 0, queries=texts[0], keys=texts[1])
-                assert line.startswith(f"{name}: ")
-                assert f"{layer_arrays(attention, range(1), False)['label']}H0" == name
-                assert f"{offered[attention.name]}H0" == name
-                assert part_name(f"{attention.name}.0") == name
-                assert patched_part_name(("head", attention.name, 0)) == name
-                names.append(name)
-            assert len(set(names)) == len(names)
+@cases("shape", ["translate-en-fr", "house-gpt"])
+def test_a_head_has_one_name_in_every_place_and_no_other_has_it(shape) -> None:
+    _, trace = traced(shape)
+    layers = [layer for family in all_heads(trace) for layer in family["layers"]]
+    offered = {layer["name"]: layer["full"] for layer in layers}
+    names = []
+    for attention in trace.attention:
+        name = head_label((attention.name, 0))
+        texts = [labels(len(vectors[0])) for vectors in attention.vectors[:2]]
+        line = readout(attention, 0, 0, 0, queries=texts[0], keys=texts[1])
+        assert line.startswith(f"{name}: ")
+        assert f"{layer_arrays(attention, range(1), False)['label']}H0" == name
+        assert f"{offered[attention.name]}H0" == name
+        assert part_name(f"{attention.name}.0") == name
+        assert patched_part_name(("head", attention.name, 0)) == name
+        names.append(name)
+    assert len(set(names)) == len(names)
 
 
 def test_layers_that_look_differently_far_are_told_apart() -> None:

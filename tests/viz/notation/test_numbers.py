@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from model.analysis.tokens.prediction import probabilities
+from tests.cases import cases
 from tests.model.tiny import loaded
 from viz.notation.numbers import (
     agreeing,
@@ -137,15 +138,17 @@ def test_a_large_number_keeps_the_digits_that_hold() -> None:
 NAMES = ["L0H0", "L0H1", "L0H2", "L0H3", "L1H0"]
 
 
-def test_equal_values_share_the_first_place(subtests: pytest.Subtests) -> None:
-    for values, said, several in [
+@cases(
+    "values, said, several",
+    [
         ([0.1, 0.9, 0.2, 0.3, 0.4], "**L0H1**", False),
         ([0.1, 0.9001, 0.2, 0.9002, 0.4], "**L0H1** and **L0H3**", True),  # printed alike
         ([0.9, 0.9, 0.9, 0.9, 0.4], "**4 of 5 alike**", True),
         ([0.0] * 5, "**all 5 alike**", True),
-    ]:
-        with subtests.test(said=said):
-            assert led_by(NAMES, values, decimals=3) == (said, several)
+    ],
+)
+def test_equal_values_share_the_first_place(values, said, several) -> None:
+    assert led_by(NAMES, values, decimals=3) == (said, several)
 
 
 def test_one_head_alone_leads() -> None:
@@ -190,6 +193,5 @@ def test_a_page_says_no_less_than_the_check_of_its_run() -> None:
     app.run()
     (said,) = [one.value for one in app.caption if one.value.startswith("Check:")]
     found = re.search(r"at most (\de−\d+)\.", said)
-    assert found is not None
     check = loaded("translate-en-fr").trace(text).check()
     assert check <= float(found[1].replace("−", "-"))

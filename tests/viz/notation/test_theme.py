@@ -5,8 +5,8 @@ import tomllib
 from pathlib import Path
 
 import plotly.graph_objects as go
-import pytest
 
+from tests.cases import cases
 from viz.figures.chart import on_white
 from viz.notation.theme import (
     PAGE,
@@ -45,6 +45,28 @@ def test_no_colour_of_python_stands_anywhere_but_in_the_theme() -> None:
     assert written == {"viz/notation/labels.py: #000001"}  # of a sentence about Streamlit
 
 
+def test_the_colours_of_styles_are_the_themes_but_for_the_greys_of_the_two_shells() -> None:
+    known = set(
+        re.findall(r"#[0-9a-f]{6}", (REPOSITORY / "viz/notation/theme.py").read_text().lower())
+    )
+    shells = ("viz/shell/style.css", "viz/site/css/site.css")
+    known |= {
+        colour
+        for shell in shells
+        for line in (REPOSITORY / shell).read_text().splitlines()
+        if re.match(r"  --(ink|quiet|probability|strong|line|paper|plate|lit):", line)
+        for colour in re.findall(r"#[0-9a-f]{6}", line)
+    }
+    written = {
+        f"{path.relative_to(REPOSITORY)}: {colour}"
+        for path in (REPOSITORY / "viz").rglob("*.css")
+        if "bundled" not in path.parts
+        for colour in re.findall(r"#[0-9a-fA-F]{6}", path.read_text())
+        if colour.lower() not in known
+    }
+    assert written == set()
+
+
 def test_letters_in_a_quantitys_ink_can_be_read_on_the_page() -> None:
     for quantity in QUANTITIES.values():
         for ink, page in zip(quantity.ink, ("#FFFFFF", "#16161A"), strict=True):
@@ -77,18 +99,13 @@ def test_plotly_takes_every_colour_scale_and_its_zero_shows_the_page() -> None:
             assert scale[0] == [0.0, PAPER]
 
 
-def test_a_page_draws_the_strong_ends_and_the_steps_of_the_weights_in_its_own_theme(
-    subtests: pytest.Subtests,
-) -> None:
-    for theme in ["light", "dark"]:
-        with subtests.test(theme=theme):
-            written = tomllib.loads(CONFIG.read_text())["theme"][theme]
-            assert written["chartCategoricalColors"] == chart_colours(theme)
-            assert written["chartSequentialColors"] == weight_steps(theme)
-            assert weight_steps(theme)[-1] == getattr(QUANTITIES["weight"], theme)[-1][1]
-            assert all(
-                contrast(end, written["backgroundColor"]) > 4.5 for end in chart_colours(theme)
-            )
+@cases("theme", ["light", "dark"])
+def test_a_page_draws_the_strong_ends_and_the_steps_of_the_weights_in_its_own_theme(theme) -> None:
+    written = tomllib.loads(CONFIG.read_text())["theme"][theme]
+    assert written["chartCategoricalColors"] == chart_colours(theme)
+    assert written["chartSequentialColors"] == weight_steps(theme)
+    assert weight_steps(theme)[-1] == getattr(QUANTITIES["weight"], theme)[-1][1]
+    assert all(contrast(end, written["backgroundColor"]) > 4.5 for end in chart_colours(theme))
 
 
 def test_a_file_has_no_colour_left_for_the_page_to_fill() -> None:

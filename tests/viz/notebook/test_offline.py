@@ -44,7 +44,7 @@ def test_a_page_that_cannot_be_written_is_refused_with_a_sentence(
 ) -> None:
     target = notebook.parent / "missing" / "cat.html"
     assert ended(monkeypatch, notebook, "-o", target) == 2
-    assert re.fullmatch(f".*: {target}: No such file.*\n", capsys.readouterr().err)
+    assert re.fullmatch(f".*: .* {target.parent}.\n", capsys.readouterr().err)
 
 
 def test_an_output_that_no_page_can_show_is_named(tmp_path: Path) -> None:

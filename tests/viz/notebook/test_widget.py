@@ -11,6 +11,7 @@ import pytest
 from ipywidgets.widgets.widget import _remove_buffers
 
 from model import Intervention, Trace, load_model
+from tests.cases import cases
 from tests.model.loading.test_in_memory import own
 from viz.explorer import payload
 from viz.explorer.hero import DECIMALS, hero
@@ -53,18 +54,16 @@ def test_it_opens_at_the_strongest_key_of_the_last_token(trace: Trace) -> None:
     assert widget.trace is trace
 
 
-def test_value_is_the_number_of_the_chosen_cell(trace: Trace, subtests: pytest.Subtests) -> None:
-    for stage in ["scores", "scaled", "masked", "weights"]:
-        with subtests.test(stage=stage):
-            widget = show(trace, place=PLACE, head=2, stage=stage, query=4, key=1)
-            assert widget.value == getattr(trace.find(PLACE), stage)(2)[4, 1]
+@cases("stage", ["scores", "scaled", "masked", "weights"])
+def test_value_is_the_number_of_the_chosen_cell(stage, trace: Trace) -> None:
+    widget = show(trace, place=PLACE, head=2, stage=stage, query=4, key=1)
+    assert widget.value == getattr(trace.find(PLACE), stage)(2)[4, 1]
 
 
-def test_value_is_the_vector_of_the_chosen_token(trace: Trace, subtests: pytest.Subtests) -> None:
-    for stage, row in [("query", 4), ("key", 1), ("value", 1), ("output", 4)]:
-        with subtests.test(stage=stage):
-            widget = show(trace, place=PLACE, head=2, stage=stage, query=4, key=1)
-            np.testing.assert_array_equal(widget.value, getattr(trace.find(PLACE), stage)[2][row])
+@cases("stage, row", [("query", 4), ("key", 1), ("value", 1), ("output", 4)])
+def test_value_is_the_vector_of_the_chosen_token(stage, row, trace: Trace) -> None:
+    widget = show(trace, place=PLACE, head=2, stage=stage, query=4, key=1)
+    np.testing.assert_array_equal(widget.value, getattr(trace.find(PLACE), stage)[2][row])
 
 
 def test_around_the_heads_value_is_the_models_own_vector() -> None:
@@ -73,29 +72,26 @@ def test_around_the_heads_value_is_the_models_own_vector() -> None:
     np.testing.assert_array_equal(widget.value, record.output[4])
 
 
+@cases("trait, value, said", [
+    ("head", 8, "decoder.1.self has head 0 to 7, not 8."),
+    ("head", -1, "decoder.1.self has head 0 to 7, not -1."),
+    ("head", True, "a whole number"),
+    ("head", 1.5, "a whole number"),
+    ("query", 6, "decoder.1.self has query 0 to 5, not 6."),
+    ("key", "x", "a whole number"),
+    ("place", "decoder.9.self", "There is no attention sub-layer 'decoder.9.self'"),
+    ("stage", "capped", "decoder.1.self has no stage 'capped'; it has query, key, value"),
+])  # fmt: skip
 def test_a_choice_that_the_run_does_not_have_is_refused_and_the_old_one_stays(
-    trace: Trace, subtests: pytest.Subtests
+    trait, value, said, trace: Trace
 ) -> None:
-    for trait, value, said in [
-        ("head", 8, "decoder.1.self has head 0 to 7, not 8."),
-        ("head", -1, "decoder.1.self has head 0 to 7, not -1."),
-        ("head", True, "a whole number"),
-        ("head", 1.5, "a whole number"),
-        ("query", 6, "decoder.1.self has query 0 to 5, not 6."),
-        ("key", "x", "a whole number"),
-        ("place", "decoder.9.self", "There is no attention sub-layer 'decoder.9.self'"),
-        ("stage", "capped", "decoder.1.self has no stage 'capped'; it has query, key, value"),
-    ]:
-        with subtests.test(value=value):
-            widget = show(trace, place=PLACE, head=3, stage="scores", query=2, key=1)
-            before = {
-                name: getattr(widget, name) for name in ("place", "head", "stage", "query", "key")
-            }
-            with pytest.raises(ValueError, match=re.escape(said)):
-                setattr(widget, trait, value)
-            assert {name: getattr(widget, name) for name in before} == before
-            with pytest.raises(ValueError, match=re.escape(said)):
-                show(trace, **{"place": PLACE, trait: value})  # type: ignore[arg-type]
+    widget = show(trace, place=PLACE, head=3, stage="scores", query=2, key=1)
+    before = {name: getattr(widget, name) for name in ("place", "head", "stage", "query", "key")}
+    with pytest.raises(ValueError, match=re.escape(said)):
+        setattr(widget, trait, value)
+    assert {name: getattr(widget, name) for name in before} == before
+    with pytest.raises(ValueError, match=re.escape(said)):
+        show(trace, **{"place": PLACE, trait: value})  # type: ignore[arg-type]
 
 
 def test_numpys_whole_numbers_are_taken(trace: Trace) -> None:

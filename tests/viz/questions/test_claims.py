@@ -8,6 +8,7 @@ import pytest
 from model.nn.intervention import Intervention
 from model.run.model import Model
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.tiny import loaded
 from viz.explorer.message import HeadClaim, LinkedWords, Ring
 from viz.questions.claims import claims
@@ -60,40 +61,31 @@ def test_the_unchanged_run_is_told_in_the_examples_own_words_with_links(
 
 
 @by_title
-def test_a_changed_run_is_told_by_its_own_numbers(
-    example: SentenceExample, subtests: pytest.Subtests
-) -> None:
-    for change in CHANGES:
-        with subtests.test(change=change):
-            model, view = loaded(example.view.model), example.view
-            intervention = CHANGES[change](example, model)
-            before, after = (
-                model.trace(view.text),
-                model.trace(view.text, intervention=intervention),
-            )
-            said = own(example, before, after, intervention).text
-            row = after.find(view.place).weights(view.head)[view.query]
-            keys = after.keys_of(after.find(view.place))
-            was = before.find(view.place).weights(view.head)[view.query, view.key]
-            assert said != example.look_for
-            (earlier,) = re.findall(r"before the change (\d\.\d+)|got (\d\.\d+) before", said)
-            assert float("".join(earlier)) == pytest.approx(was, abs=0.006)
-            for text, position, weight in re.findall(
-                r"“([^”]+)” \((\d+)\)(?: gets|:) (\d\.\d+)", said
-            ):
-                assert keys[int(position)].text.strip() == text.strip("·")
-                assert row[int(position)] == pytest.approx(float(weight), abs=0.006)
-            if "largest weight to" in said:
-                found = re.search(r"largest weight to “[^”]+” \((\d+)\)", said)
-                assert found is not None
-                assert int(found[1]) == row.argmax()
-            elif "tokens" in said:
-                count, weight = re.findall(r"gives (\d+) tokens (\d\.\d+) each", said)[0]
-                assert int(count) == (row >= row.max() * 0.9999).sum()
-                assert float(weight) == pytest.approx(row.max(), abs=0.006)
-            else:
-                assert "attends to nothing" in said
-                assert row.max() == 0
+@cases("change", CHANGES)
+def test_a_changed_run_is_told_by_its_own_numbers(change, example: SentenceExample) -> None:
+    model, view = loaded(example.view.model), example.view
+    intervention = CHANGES[change](example, model)
+    before, after = (model.trace(view.text), model.trace(view.text, intervention=intervention))
+    said = own(example, before, after, intervention).text
+    row = after.find(view.place).weights(view.head)[view.query]
+    keys = after.keys_of(after.find(view.place))
+    was = before.find(view.place).weights(view.head)[view.query, view.key]
+    assert said != example.look_for
+    (earlier,) = re.findall(r"before the change (\d\.\d+)|got (\d\.\d+) before", said)
+    assert float("".join(earlier)) == pytest.approx(was, abs=0.006)
+    for text, position, weight in re.findall(r"“([^”]+)” \((\d+)\)(?: gets|:) (\d\.\d+)", said):
+        assert keys[int(position)].text.strip() == text.strip("·")
+        assert row[int(position)] == pytest.approx(float(weight), abs=0.006)
+    if "largest weight to" in said:
+        found = re.search(r"largest weight to “[^”]+” \((\d+)\)", said)
+        assert int(found[1]) == row.argmax()
+    elif "tokens" in said:
+        count, weight = re.findall(r"gives (\d+) tokens (\d\.\d+) each", said)[0]
+        assert int(count) == (row >= row.max() * 0.9999).sum()
+        assert float(weight) == pytest.approx(row.max(), abs=0.006)
+    else:
+        assert "attends to nothing" in said
+        assert row.max() == 0
 
 
 def test_a_row_that_is_masked_whole_and_a_head_without_output_are_said_to_be_so() -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from model.nn.places import head_label
 from model.trace.trace import Logits
+from tests.cases import cases
 from tests.model.tiny import loaded, sentence, target
 from tests.viz.questions.recomputed_exercises import RECOMPUTED, number, told
 from viz.questions.exercises.exercise import Exercise, ExerciseKind, ExerciseSource
@@ -99,14 +100,13 @@ def test_an_exercise_has_something_to_calculate(subtests: pytest.Subtests) -> No
                 assert len(answers) > SEEDS / 8  # the tiny ones have few rows
 
 
-def test_a_task_names_layers_in_words_and_no_two_axes_look_alike(subtests: pytest.Subtests) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            for exercise in (one for sheet in sheets(name) for one in sheet.exercises):
-                assert not re.search(r"(encoder|decoder)\.\d", exercise.task), exercise.task
-            for exercise in made(name, "Cut into heads"):
-                batch, heads, tokens, width = exercise.answers[0].values
-                assert batch not in (heads, tokens, width, exercise.answers[1].values[-1])
+@cases("name", NAMES)
+def test_a_task_names_layers_in_words_and_no_two_axes_look_alike(name) -> None:
+    for exercise in (one for sheet in sheets(name) for one in sheet.exercises):
+        assert not re.search(r"(encoder|decoder)\.\d", exercise.task), exercise.task
+    for exercise in made(name, "Cut into heads"):
+        batch, heads, tokens, width = exercise.answers[0].values
+        assert batch not in (heads, tokens, width, exercise.answers[1].values[-1])
 
 
 def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int], int]:
@@ -129,69 +129,60 @@ def run_again(name: str, exercise: Exercise) -> tuple[Tensor, Tensor, list[int],
     return scores, v, keys, int(query)
 
 
-def test_the_models_own_numbers_are_those_of_a_pass_through_pytorch(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            rows = list(RECOMPUTED)[2:8]
-            for kind, exercise in ((row, one) for row in rows for one in made(name, row)):
-                scores, values, keys, _ = run_again(name, exercise)
-                weights = torch.softmax(scores, 0)
-                own = [value for answer in exercise.answers for value in answer.own]
-                if kind == "Softmax of a row":
-                    expected = torch.softmax(scores[keys], 0)
-                elif kind == "Entropy of a row":
-                    expected = torch.special.entr(weights).sum()[None]
-                elif kind == "A weighted sum":
-                    entry = int(told(r"calculate entry (\d+)", exercise))
-                    expected = (weights @ values)[entry][None]
-                elif kind == "A scaled score":
-                    expected = scores[int(told(r"for the key .* \((\d+)\):", exercise))][None]
-                    own = own[1:]
-                elif kind == "The largest weight":
-                    best = scores[keys].sort(descending=True).values
-                    expected = torch.exp(best[0] - best[1])[None]
-                else:
-                    hidden = int(told(r"mask the key .* \((\d+)\) and", exercise))
-                    without = scores.clone()
-                    without[hidden] = -torch.inf
-                    expected = torch.softmax(without, 0)[[key for key in keys if key != hidden]]
-                assert own == pytest.approx(expected.tolist(), rel=2e-4, abs=2e-5), exercise.task
+@cases("name", NAMES)
+def test_the_models_own_numbers_are_those_of_a_pass_through_pytorch(name) -> None:
+    rows = list(RECOMPUTED)[2:8]
+    for kind, exercise in ((row, one) for row in rows for one in made(name, row)):
+        scores, values, keys, _ = run_again(name, exercise)
+        weights = torch.softmax(scores, 0)
+        own = [value for answer in exercise.answers for value in answer.own]
+        if kind == "Softmax of a row":
+            expected = torch.softmax(scores[keys], 0)
+        elif kind == "Entropy of a row":
+            expected = torch.special.entr(weights).sum()[None]
+        elif kind == "A weighted sum":
+            entry = int(told(r"calculate entry (\d+)", exercise))
+            expected = (weights @ values)[entry][None]
+        elif kind == "A scaled score":
+            expected = scores[int(told(r"for the key .* \((\d+)\):", exercise))][None]
+            own = own[1:]
+        elif kind == "The largest weight":
+            best = scores[keys].sort(descending=True).values
+            expected = torch.exp(best[0] - best[1])[None]
+        else:
+            hidden = int(told(r"mask the key .* \((\d+)\) and", exercise))
+            without = scores.clone()
+            without[hidden] = -torch.inf
+            expected = torch.softmax(without, 0)[[key for key in keys if key != hidden]]
+        assert own == pytest.approx(expected.tolist(), rel=2e-4, abs=2e-5), exercise.task
 
 
-def test_the_answers_are_the_models_own_numbers_but_for_the_rounding(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            compared = 0
-            for sheet in sheets(name):
-                for exercise in sheet.exercises:
-                    for answer in exercise.answers:
-                        if answer.own:
-                            compared += 1
-                            assert answer.values == pytest.approx(
-                                answer.own, rel=0.01, abs=10**-answer.digits
-                            ), exercise
-            assert compared > 10 * PUPILS
+@cases("name", NAMES)
+def test_the_answers_are_the_models_own_numbers_but_for_the_rounding(name) -> None:
+    compared = 0
+    for sheet in sheets(name):
+        for exercise in sheet.exercises:
+            for answer in exercise.answers:
+                if answer.own:
+                    compared += 1
+                    assert answer.values == pytest.approx(
+                        answer.own, rel=0.01, abs=10**-answer.digits
+                    ), exercise
+    assert compared > 10 * PUPILS
 
 
-def test_no_two_pupils_have_the_same_sheet_and_a_seed_gives_the_same_ones_again(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in NAMES:
-        with subtests.test(name=name):
-            of_class = sheets(name)
-            assert [sheet.pupil for sheet in of_class] == list(range(1, PUPILS + 1))
-            assert len({sheet.exercises for sheet in of_class}) == PUPILS
-            for column in zip(*(sheet.exercises for sheet in of_class), strict=True):
-                assert len(set(column)) > PUPILS / 3  # nor do they share many exercises
-            again = sheets_of(source(name), kinds_of(source(name)), 1, 7)
-            assert again == of_class[:7]  # however many pupils there are
-            assert not {sheet.exercises for sheet in sheets(name, 2)} & {
-                each.exercises for each in of_class
-            }
+@cases("name", NAMES)
+def test_no_two_pupils_have_the_same_sheet_and_a_seed_gives_the_same_ones_again(name) -> None:
+    of_class = sheets(name)
+    assert [sheet.pupil for sheet in of_class] == list(range(1, PUPILS + 1))
+    assert len({sheet.exercises for sheet in of_class}) == PUPILS
+    for column in zip(*(sheet.exercises for sheet in of_class), strict=True):
+        assert len(set(column)) > PUPILS / 3  # nor do they share many exercises
+    again = sheets_of(source(name), kinds_of(source(name)), 1, 7)
+    assert again == of_class[:7]  # however many pupils there are
+    assert not {sheet.exercises for sheet in sheets(name, 2)} & {
+        each.exercises for each in of_class
+    }
 
 
 def test_there_are_twelve_kinds_or_more_for_every_model() -> None:
@@ -221,14 +212,14 @@ def test_a_sheet_names_no_address_where_pupils_cannot_open_one() -> None:
     assert b"Open it" not in sheets_page(few, replace(ABOUT, link=None))
 
 
-def test_a_class_out_of_bounds_is_refused(subtests: pytest.Subtests) -> None:
-    for kinds, pupils, sentence_of_refusal in [
-        ((), 3, "Choose at least one kind"),
-        (KINDS, 0, "1 to 40 pupils, not 0"),
-        (KINDS, 41, "1 to 40 pupils, not 41"),
-    ]:
-        with subtests.test(pupils=pupils), pytest.raises(ValueError, match=sentence_of_refusal):
-            sheets_of(source("house-gpt"), kinds, 1, pupils)
+@cases("kinds, pupils, sentence_of_refusal", [
+    ((), 3, "Choose at least one kind"),
+    (KINDS, 0, "1 to 40 pupils, not 0"),
+    (KINDS, 41, "1 to 40 pupils, not 41"),
+])  # fmt: skip
+def test_a_class_out_of_bounds_is_refused(kinds, pupils, sentence_of_refusal) -> None:
+    with pytest.raises(ValueError, match=sentence_of_refusal):
+        sheets_of(source("house-gpt"), kinds, 1, pupils)
 
 
 def test_a_sentence_too_short_for_exercises_is_refused() -> None:
@@ -243,14 +234,11 @@ def test_a_sentence_too_short_for_exercises_is_refused() -> None:
     assert np.isfinite(sheets_of(three, rows, 1, 2)[0].exercises[0].answers[0].values).all()
 
 
-def test_logits_too_far_apart_to_calculate_with_are_refused_in_a_sentence(
-    subtests: pytest.Subtests,
-) -> None:
-    for kind in [kind for kind in KINDS if kind.make in (logit_difference, loss_of_a_token)]:
-        with subtests.test(kind=kind):
-            known = source("house-gpt")
-            tokens, vocabulary = known.trace.require_prediction().shape
-            apart = np.tile(np.arange(vocabulary, dtype=np.float32) * -1_000, (tokens, 1))
-            wide = replace(known, trace=replace(known.trace, prediction=Logits.of(apart)))
-            with pytest.raises(ValueError, match=kind.name):
-                kind.drawn(wide, Random(1))
+@cases("kind", [kind for kind in KINDS if kind.make in (logit_difference, loss_of_a_token)])
+def test_logits_too_far_apart_to_calculate_with_are_refused_in_a_sentence(kind) -> None:
+    known = source("house-gpt")
+    tokens, vocabulary = known.trace.require_prediction().shape
+    apart = np.tile(np.arange(vocabulary, dtype=np.float32) * -1_000, (tokens, 1))
+    wide = replace(known, trace=replace(known.trace, prediction=Logits.of(apart)))
+    with pytest.raises(ValueError, match=kind.name):
+        kind.drawn(wide, Random(1))

@@ -13,6 +13,7 @@ from model import Intervention, Model, Trace, load_model
 from model.analysis.run_comparison import rounding
 from model.analysis.tokens.prediction import probabilities
 from model.trace.records import Token
+from tests.cases import cases
 from viz.notation.labels import token_label
 from viz.notation.names import state_names
 from viz.questions import interventions, next_tokens, rows
@@ -57,26 +58,22 @@ def asked(
     return made
 
 
-def test_without_scaling_the_answer_is_what_the_changed_run_shows(
-    subtests: pytest.Subtests,
-) -> None:
-    for head in range(8):
-        with subtests.test(head=head):
-            ground = scene(place="decoder.0.self", head=head)
-            changed = ground.run(Intervention(scale=1.0)).find(ground.place)
-            for number in range(13):
-                question = interventions.without_scaling(ground, number)
-                before, after = (
-                    float(run.weights(head)[12 - number].max())
-                    for run in (ground.attention, changed)
-                )
-                if question is None:
-                    assert number >= 11 or 0.01 < abs(after - before) < 0.05
-                    continue
-                expected = {"It grows": 1, "It hardly moves": 0, "It shrinks": -1}[chosen(question)]
-                assert expected == (0 if abs(after - before) <= 0.01 else np.sign(after - before))
-                assert f"{before:.3f}" in question.numbers
-                assert f"{after:.3f}" in question.numbers
+@cases("head", range(8))
+def test_without_scaling_the_answer_is_what_the_changed_run_shows(head) -> None:
+    ground = scene(place="decoder.0.self", head=head)
+    changed = ground.run(Intervention(scale=1.0)).find(ground.place)
+    for number in range(13):
+        question = interventions.without_scaling(ground, number)
+        before, after = (
+            float(run.weights(head)[12 - number].max()) for run in (ground.attention, changed)
+        )
+        if question is None:
+            assert number >= 11 or 0.01 < abs(after - before) < 0.05
+            continue
+        expected = {"It grows": 1, "It hardly moves": 0, "It shrinks": -1}[chosen(question)]
+        assert expected == (0 if abs(after - before) <= 0.01 else np.sign(after - before))
+        assert f"{before:.3f}" in question.numbers
+        assert f"{after:.3f}" in question.numbers
 
 
 def test_the_copying_head_copies_and_the_others_do_not() -> None:
@@ -88,13 +85,11 @@ def test_the_copying_head_copies_and_the_others_do_not() -> None:
     }
     for number in range(4):
         question = rows.copying_head(ground, number)
-        assert question is not None
         # “Tom” at 12 stood at 0 before “Hill”, “ball” at 10 stood at 5 before the full stop.
         amounts = {name: weights[name][[12, 10], [1, 6]].mean() for name in question.options}
         assert sorted(amounts.values())[-2] <= 0.2 < 0.5 <= max(amounts.values())
         assert max(amounts, key=lambda name: amounts[name]) == chosen(question)
         before = rows.previous_head(ground, number)
-        assert before is not None
         lines = {name: np.diagonal(weights[name], -1).mean() for name in before.options}
         assert max(lines, key=lambda name: lines[name]) == chosen(before)
 
@@ -103,7 +98,6 @@ def test_the_next_token_is_the_likeliest_and_the_others_are_real_ones() -> None:
     ground = scene()
     for number in range(13):
         question = next_tokens.next_token(ground, number)
-        assert ground.trace.logits is not None
         shares = probabilities(ground.trace.logits[12 - number])
         order = np.argsort(-shares)
         if shares[order[0]] - shares[order[1]] < 0.1:
@@ -158,16 +152,15 @@ def test_the_state_from_which_on_a_token_comes_first_is_where_all_later_ones_agr
     assert f"“{token_label(expected.text)}”" in question.prompt
 
 
+@cases("text, model, place", [
+    ("the cat saw the cat and the cat saw the dog", "minilm", "encoder.0.self"),
+    ("the cat sees the cat", "translate-en-fr", "decoder.0.self"),
+    ("Tom Hill saw a red ball", "house-gpt", "decoder.0.self"),
+])  # fmt: skip
 def test_no_head_is_said_to_copy_in_another_kind_of_model_or_where_no_word_comes_back(
-    subtests: pytest.Subtests,
+    text, model, place
 ) -> None:
-    for text, model, place in [
-        ("the cat saw the cat and the cat saw the dog", "minilm", "encoder.0.self"),
-        ("the cat sees the cat", "translate-en-fr", "decoder.0.self"),
-        ("Tom Hill saw a red ball", "house-gpt", "decoder.0.self"),
-    ]:
-        with subtests.test(text=text):
-            assert rows.copying_head(scene(text, model, place, 0), 0) is None
+    assert rows.copying_head(scene(text, model, place, 0), 0) is None
 
 
 def test_temperature_above_one_shrinks_the_likeliest_and_below_one_makes_it_grow() -> None:
@@ -184,7 +177,6 @@ def test_what_a_head_is_needed_for_is_taken_from_the_changed_run() -> None:
         own = ground.trace.logits
         without = interventions.without_head(ground, 0)
         logits = ground.run(Intervention(ablated=frozenset({("decoder.0.self", head)}))).logits
-        assert own is not None
         assert logits is not None
         best = int(own[-1].argmax())
         before, after = (float(probabilities(run[-1])[best]) for run in (own, logits))
@@ -196,23 +188,22 @@ def test_what_a_head_is_needed_for_is_taken_from_the_changed_run() -> None:
         assert moved == {"It grows": 1, "It hardly moves": 0, "It shrinks": -1}[chosen(without)]
 
 
-def test_a_question_is_only_asked_where_the_model_can_answer_it(subtests: pytest.Subtests) -> None:
-    for maker in ALL:
-        with subtests.test(maker=maker.__name__):
-            hostile = "</script> *a* $x$ :red[b] 🦊 the the"
-            for model, place in (
-                ("minilm", "encoder.1.self"),
-                ("translate-en-fr", "decoder.1.cross"),
-                ("induction", "decoder.1.self"),
-                ("stories", "decoder.1.self"),
-            ):
-                texts = ("the cat sleeps",) if model == "translate-en-fr" else ("a", hostile)
-                for text in ("q",) if model == "induction" else texts:
-                    for number in range(3):
-                        question = maker(scene(text, model, place, 0), number)
-                        if question is not None:
-                            assert all(question.options)
-                            assert "nan" not in question.numbers + question.why
+@cases("maker", ALL)
+def test_a_question_is_only_asked_where_the_model_can_answer_it(maker) -> None:
+    hostile = "</script> *a* $x$ :red[b] 🦊 the the"
+    for model, place in (
+        ("minilm", "encoder.1.self"),
+        ("translate-en-fr", "decoder.1.cross"),
+        ("induction", "decoder.1.self"),
+        ("stories", "decoder.1.self"),
+    ):
+        texts = ("the cat sleeps",) if model == "translate-en-fr" else ("a", hostile)
+        for text in ("q",) if model == "induction" else texts:
+            for number in range(3):
+                question = maker(scene(text, model, place, 0), number)
+                if question is not None:
+                    assert all(question.options)
+                    assert "nan" not in question.numbers + question.why
 
 
 def test_questions_go_through_the_kinds_and_then_through_the_rows() -> None:
@@ -231,7 +222,7 @@ def test_a_sentence_of_one_token_asks_nothing_about_rows() -> None:
     assert first_clear(ground, KINDS[:2], 0) is None
 
 
-def test_a_question_without_distinct_options_is_refused(subtests: pytest.Subtests) -> None:
-    for options, answer in [(("a",), 0), (("a", "a"), 0), (("a", "b"), 2)]:
-        with subtests.test(options=options), pytest.raises(ValueError, match=r"[Oo]ption"):
-            Question("?", options, answer, "", "")
+@cases("options, answer", [(("a",), 0), (("a", "a"), 0), (("a", "b"), 2)])
+def test_a_question_without_distinct_options_is_refused(options, answer) -> None:
+    with pytest.raises(ValueError, match=r"[Oo]ption"):
+        Question("?", options, answer, "", "")

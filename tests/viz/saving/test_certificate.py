@@ -19,15 +19,9 @@ from model.run.weights_hash import fingerprint
 from model.serving.engine import Request
 from model.trace.arrays import Array
 from model.trace.trace_file import load_trace
+from tests.cases import cases
 from viz.command.command import main
-from viz.saving.certificate import (
-    KEY,
-    NOT_COMPARED,
-    certificate_in,
-    check,
-    compared,
-    run_facts,
-)
+from viz.saving.certificate import KEY, NOT_COMPARED, certificate_in, check, compared, run_facts
 from viz.saving.offline_page import head_picture
 from viz.saving.save import code_to_scan
 
@@ -122,15 +116,14 @@ def sized(rows: int, columns: int, numbers: str) -> str:
     )
 
 
-def test_the_models_own_numbers_hold(subtests: pytest.Subtests) -> None:
-    for write, intervention in product([png, svg, pdf, packed_pdf], CHANGES):
-        with subtests.test(write=write.__name__, intervention=intervention):
-            said = said_of(intervention)
-            verdict = check(certificate_in(write(json.dumps(said))))  # type: ignore[operator]
-            assert verdict.holds
-            assert verdict.numbers == len(said["panels"]) * said["rows"] * said["columns"]  # type: ignore[arg-type, operator]
-            assert verdict.largest <= verdict.allowed < 1e-3
-            assert "hold" in str(verdict)
+@cases("write, intervention", product([png, svg, pdf, packed_pdf], CHANGES))
+def test_the_models_own_numbers_hold(write, intervention) -> None:
+    said = said_of(intervention)
+    verdict = check(certificate_in(write(json.dumps(said))))  # type: ignore[operator]
+    assert verdict.holds
+    assert verdict.numbers == len(said["panels"]) * said["rows"] * said["columns"]  # type: ignore[arg-type, operator]
+    assert verdict.largest <= verdict.allowed < 1e-3
+    assert "hold" in str(verdict)
 
 
 def test_of_a_large_picture_every_second_number_is_held_against_its_own_cell() -> None:
@@ -158,11 +151,11 @@ def test_the_verdict_says_which_numbers_were_compared_and_that_words_were_not() 
     assert NOT_COMPARED in str(verdict)
 
 
-def test_a_pdf_without_an_end_is_read_once(subtests: pytest.Subtests) -> None:
+@cases("repeated", (b"<<", b"<</EmbeddedFile ", b"<</EmbeddedFile>>stream\n", b">>" + b" " * 9))
+def test_a_pdf_without_an_end_is_read_once(repeated) -> None:
     """Each of them took the square of its length: 400 kB would be minutes."""
-    for repeated in (b"<<", b"<</EmbeddedFile ", b"<</EmbeddedFile>>stream\n", b">>" + b" " * 9):
-        with subtests.test(repeated=repeated), pytest.raises(ValueError, match="no certificate"):
-            certificate_in(b"%PDF-1.7\n" + repeated * (400_000 // len(repeated)))
+    with pytest.raises(ValueError, match="no certificate"):
+        certificate_in(b"%PDF-1.7\n" + repeated * (400_000 // len(repeated)))
 
 
 def test_streams_that_unpack_to_more_than_a_picture_are_not_read(
@@ -176,17 +169,16 @@ def test_streams_that_unpack_to_more_than_a_picture_are_not_read(
         certificate_in(b"%PDF-1.7\n" + many + pdf(json.dumps(said_of())))
 
 
-def test_a_number_that_the_model_does_not_give_is_named(subtests: pytest.Subtests) -> None:
-    for value in [0.9, float("nan")]:
-        with subtests.test(value=value):
-            said = said_of()
-            columns = int(str(said["columns"]))
-            verdict = check(certificate_in(png(json.dumps(changed(said, 3 * columns + 1, value)))))
-            (wrong,) = verdict.differing
-            assert (wrong.run, wrong.row, wrong.column) == ("unchanged", 3, 1)
-            assert not verdict.holds
-            assert str(verdict).startswith(f"1 of {verdict.numbers} ")
-            assert ("masked in" if np.isnan(value) else "0.9000 in") in str(verdict)
+@cases("value", [0.9, float("nan")])
+def test_a_number_that_the_model_does_not_give_is_named(value) -> None:
+    said = said_of()
+    columns = int(str(said["columns"]))
+    verdict = check(certificate_in(png(json.dumps(changed(said, 3 * columns + 1, value)))))
+    (wrong,) = verdict.differing
+    assert (wrong.run, wrong.row, wrong.column) == ("unchanged", 3, 1)
+    assert not verdict.holds
+    assert str(verdict).startswith(f"1 of {verdict.numbers} ")
+    assert ("masked in" if np.isnan(value) else "0.9000 in") in str(verdict)
 
 
 def test_a_number_behind_the_mask_is_named() -> None:
@@ -195,20 +187,19 @@ def test_a_number_behind_the_mask_is_named() -> None:
     assert np.isnan(wrong.computed)
 
 
-def test_a_run_that_cannot_be_made_again_is_refused(subtests: pytest.Subtests) -> None:
-    for other, sentence in [
-        ({"weights": "0" * 64}, "other weights"),
-        ({"head": 400}, "has 8 heads"),
-        ({"place": "decoder.9.self"}, "decoder.9.self"),
-        ({"stage": "everything"}, "cannot be compared"),
-        ({"link": {"model": "no-such-model", "text": TEXT}}, "no such model"),
-        ({"link": {"model": "house-gpt", "text": "Anna saw"}}, "other rows and columns"),
-        ({"link": {"model": "house-gpt", "text": TEXT, "scale": "wide"}}, "link cannot be read"),
-    ]:
-        with subtests.test(sentence=sentence):
-            said = {**said_of(), **other}
-            with pytest.raises(ValueError, match=sentence):
-                check(certificate_in(png(json.dumps(said))))
+@cases("other, sentence", [
+    ({"weights": "0" * 64}, "other weights"),
+    ({"head": 400}, "has 8 heads"),
+    ({"place": "decoder.9.self"}, "decoder.9.self"),
+    ({"stage": "everything"}, "cannot be compared"),
+    ({"link": {"model": "no-such-model", "text": TEXT}}, "no such model"),
+    ({"link": {"model": "house-gpt", "text": "Anna saw"}}, "other rows and columns"),
+    ({"link": {"model": "house-gpt", "text": TEXT, "scale": "wide"}}, "link cannot be read"),
+])  # fmt: skip
+def test_a_run_that_cannot_be_made_again_is_refused(other, sentence) -> None:
+    said = {**said_of(), **other}
+    with pytest.raises(ValueError, match=sentence):
+        check(certificate_in(png(json.dumps(said))))
 
 
 def test_a_damaged_certificate_is_refused(subtests: pytest.Subtests) -> None:
@@ -231,10 +222,10 @@ def test_a_damaged_certificate_is_refused(subtests: pytest.Subtests) -> None:
             certificate_in(png(said))
 
 
-def test_a_file_without_a_certificate_is_refused(subtests: pytest.Subtests) -> None:
-    for cut in [0, 8, 20, 60]:
-        with subtests.test(cut=cut), pytest.raises(ValueError, match="no certificate"):
-            certificate_in(png("{}")[:cut])
+@cases("cut", [0, 8, 20, 60])
+def test_a_file_without_a_certificate_is_refused(cut) -> None:
+    with pytest.raises(ValueError, match="no certificate"):
+        certificate_in(png("{}")[:cut])
 
 
 def test_a_chunk_whose_checksum_is_wrong_is_not_read() -> None:

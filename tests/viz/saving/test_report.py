@@ -13,6 +13,7 @@ from model import Intervention, Model, Trace
 from model.analysis.stream.around_heads import AroundHeads
 from model.nn.patches import Patch
 from model.trace.blocks import largest_of_blocks
+from tests.cases import cases
 from tests.csv_reading import read_matrix_csv
 from tests.model.snippets.snippet_cases import around
 from tests.model.tiny import loaded, run, sentence
@@ -94,58 +95,55 @@ def drawn(page: bytes) -> list[np.ndarray]:
     return found
 
 
-def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(subtests: pytest.Subtests) -> None:
-    for name, stage in product(["gpt", "llama", "bert", "translator"], STAGES):
-        with subtests.test(name=name, stage=stage):
-            model = loaded(name)
-            place = model.attention_names[-1]
-            before = run(model)
-            after = run(model, Intervention(scale=1.0, hidden=frozenset({1})))
-            picture = pictured(after, before, place, stage)
-            read = read_matrix_csv(picture_csv(picture))
-            pictures = drawn(standalone("x", "", picture_figures(picture)))
-            for trace, run_name, shown in zip(
-                (before, after), ("baseline", "changed"), pictures, strict=False
-            ):
-                attention = trace.find(place)
-                values = getattr(attention, stage)
-                expected = values(1) if callable(values) else values[1]
-                hidden = np.zeros(expected.shape, bool)
-                if stage in ("masked", "weights") and attention.mask is not None:
-                    hidden = ~attention.mask
-                for given in (shown, read[run_name].values):
-                    np.testing.assert_array_equal(given[~hidden], expected[~hidden])
-                    assert np.isnan(given[hidden]).all()
-            assert len(pictures) == 3
-
-
-def test_the_files_of_a_stage_around_the_heads_hold_the_numbers_of_the_trace(
-    subtests: pytest.Subtests,
-) -> None:
-    for name, stage in product(
-        ["gpt", "llama", "bert", "translator"], ["positions", "norm", "concatenated", "written"]
+@cases("name, stage", product(["gpt", "llama", "bert", "translator"], STAGES))
+def test_every_file_of_a_picture_holds_the_numbers_of_the_trace(name, stage) -> None:
+    model = loaded(name)
+    place = model.attention_names[-1]
+    before = run(model)
+    after = run(model, Intervention(scale=1.0, hidden=frozenset({1})))
+    picture = pictured(after, before, place, stage)
+    read = read_matrix_csv(picture_csv(picture))
+    pictures = drawn(standalone("x", "", picture_figures(picture)))
+    for trace, run_name, shown in zip(
+        (before, after), ("baseline", "changed"), pictures, strict=False
     ):
-        with subtests.test(name=name, stage=stage):
-            model = loaded(name)
-            before, after = run(model), run(model, Intervention(scale=1.0, hidden=frozenset({1})))
-            place = model.attention_names[-1]
-            expected = {
-                run_name: around((model, trace, trace.find(place)), stage, 1)
-                for run_name, trace in {"baseline": before, "changed": after}.items()
-            }
-            picture = pictured(after, before, place, stage, model=model)
-            assert picture.stage.name == stage
-            read = read_matrix_csv(picture_csv(picture))
-            for run_name, values in expected.items():
-                np.testing.assert_allclose(read[run_name].values, values, atol=1e-4)
-            apart = expected["changed"] - expected["baseline"]
-            np.testing.assert_allclose(read["difference"].values, apart, atol=1e-4)
-            alone = pictured(after, None, place, stage, model=model)
-            assert set(alone.runs) == (
-                {"before", "after"} if alone.stage.captions else {"unchanged"}
-            )
-            page = report(ReportSubject("x", after, None, after.find(place), LINK), alone)
-            assert len(drawn(page)) == len(alone.runs)
+        attention = trace.find(place)
+        values = getattr(attention, stage)
+        expected = values(1) if callable(values) else values[1]
+        hidden = np.zeros(expected.shape, bool)
+        if stage in ("masked", "weights") and attention.mask is not None:
+            hidden = ~attention.mask
+        for given in (shown, read[run_name].values):
+            np.testing.assert_array_equal(given[~hidden], expected[~hidden])
+            assert np.isnan(given[hidden]).all()
+    assert len(pictures) == 3
+
+
+@cases(
+    "name, stage",
+    product(
+        ["gpt", "llama", "bert", "translator"], ["positions", "norm", "concatenated", "written"]
+    ),
+)
+def test_the_files_of_a_stage_around_the_heads_hold_the_numbers_of_the_trace(name, stage) -> None:
+    model = loaded(name)
+    before, after = run(model), run(model, Intervention(scale=1.0, hidden=frozenset({1})))
+    place = model.attention_names[-1]
+    expected = {
+        run_name: around((model, trace, trace.find(place)), stage, 1)
+        for run_name, trace in {"baseline": before, "changed": after}.items()
+    }
+    picture = pictured(after, before, place, stage, model=model)
+    assert picture.stage.name == stage
+    read = read_matrix_csv(picture_csv(picture))
+    for run_name, values in expected.items():
+        np.testing.assert_allclose(read[run_name].values, values, atol=1e-4)
+    apart = expected["changed"] - expected["baseline"]
+    np.testing.assert_allclose(read["difference"].values, apart, atol=1e-4)
+    alone = pictured(after, None, place, stage, model=model)
+    assert set(alone.runs) == ({"before", "after"} if alone.stage.captions else {"unchanged"})
+    page = report(ReportSubject("x", after, None, after.find(place), LINK), alone)
+    assert len(drawn(page)) == len(alone.runs)
 
 
 def test_the_difference_is_changed_less_baseline_and_hides_what_neither_run_has() -> None:
@@ -210,7 +208,6 @@ def test_a_page_asks_for_nothing() -> None:
     for tag, given in elements.tags:
         assert not {"src", "href", "action"} & given.keys(), tag
     policy = next(given["content"] for _, given in elements.tags if "http-equiv" in given)
-    assert policy is not None
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
 

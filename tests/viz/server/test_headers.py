@@ -7,15 +7,12 @@ from viz.server.security import browser_rules
 POLICY, OLDER = "content-security-policy", "x-frame-options"
 
 
-@pytest.mark.parametrize(
-    ("setting", "rule", "older"),
-    [
-        ("", "'none'", "DENY"),
-        ("'self'", "'self'", "SAMEORIGIN"),
-        ("https://a.example 'self'", "https://a.example 'self'", None),
-        ("https://*.a.example:8443", "https://*.a.example:8443", None),
-    ],
-)
+@pytest.mark.parametrize(("setting", "rule", "older"), [
+    ("", "'none'", "DENY"),
+    ("'self'", "'self'", "SAMEORIGIN"),
+    ("https://a.example 'self'", "https://a.example 'self'", None),
+    ("https://*.a.example:8443", "https://*.a.example:8443", None),
+])  # fmt: skip
 def test_only_the_named_origins_may_frame_the_app(
     setting: str, rule: str, older: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

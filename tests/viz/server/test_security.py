@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.testing.v1 import AppTest
 
+from tests.cases import cases
 from tests.one_server import shared
 from tests.server import REPOSITORY
 from tests.visitor import Visitor
@@ -40,10 +41,9 @@ def port() -> int:
     return shared().port
 
 
-def test_each_request_gets_the_answer_of_the_table(port: int, subtests: pytest.Subtests) -> None:
-    for line in LINES:
-        with subtests.test(line=line.request):
-            assert line.ask(port) == line.answer
+@cases("line", LINES)
+def test_each_request_gets_the_answer_of_the_table(line, port: int) -> None:
+    assert line.ask(port) == line.answer
 
 
 @pytest.mark.parametrize("host", ["localhost", "evil.example"])
@@ -169,57 +169,50 @@ def test_who_comes_through_a_proxy_on_this_machine_opens_none_of_its_folders(
     assert (urlencode({"model": folder}) in asyncio.run(visit())) == opens
 
 
-def test_only_a_local_peer_by_a_local_name_without_a_proxy_is_local(
-    subtests: pytest.Subtests,
-) -> None:
-    for peer, headers, local in [
-        ("127.0.0.1", {"host": "localhost:8501"}, True),
-        ("::1", {"host": "[::1]:8501"}, True),
-        ("127.0.0.1", {}, True),
-        ("192.168.1.5", {"host": "localhost"}, False),
-        ("127.0.0.1", {"host": "class.example"}, False),
-        ("127.0.0.1", {"host": "localhost.class.example"}, False),
-        ("127.0.0.1", {"host": "127.0.0.1.class.example"}, False),
-        ("127.0.0.1", {"host": "[::1"}, False),
-        ("127.0.0.1", {"host": "localhost", "X-Forwarded-For": ""}, False),
-        ("127.0.0.1", {"host": "localhost", "x-real-ip": "127.0.0.1"}, False),
-        ("127.0.0.1", {"host": "localhost", "X-Client-IP": "192.0.2.1"}, False),
-        ("127.0.0.1", {"host": "localhost", "Fly-Client-IP": "192.0.2.1"}, False),
-        ("127.0.0.1", {"host": "localhost", "Tailscale-User-Login": "ann"}, False),
-        ("127.0.0.1", {"host": "localhost", "CDN-Loop": "cloudflare"}, False),
-        ("127.0.0.1", {"host": "localhost", "X-Prometheus-Scrape-Timeout-Seconds": "10"}, True),
-        ("a socket", {"host": "localhost"}, False),
-        (None, {"host": "localhost"}, False),
-    ]:
-        with subtests.test(peer=peer, headers=headers, local=local):
-            assert is_local(peer, headers.items()) == local
+@cases("peer, headers, local", [
+    ("127.0.0.1", {"host": "localhost:8501"}, True),
+    ("::1", {"host": "[::1]:8501"}, True),
+    ("127.0.0.1", {}, True),
+    ("192.168.1.5", {"host": "localhost"}, False),
+    ("127.0.0.1", {"host": "class.example"}, False),
+    ("127.0.0.1", {"host": "localhost.class.example"}, False),
+    ("127.0.0.1", {"host": "127.0.0.1.class.example"}, False),
+    ("127.0.0.1", {"host": "[::1"}, False),
+    ("127.0.0.1", {"host": "localhost", "X-Forwarded-For": ""}, False),
+    ("127.0.0.1", {"host": "localhost", "x-real-ip": "127.0.0.1"}, False),
+    ("127.0.0.1", {"host": "localhost", "X-Client-IP": "192.0.2.1"}, False),
+    ("127.0.0.1", {"host": "localhost", "Fly-Client-IP": "192.0.2.1"}, False),
+    ("127.0.0.1", {"host": "localhost", "Tailscale-User-Login": "ann"}, False),
+    ("127.0.0.1", {"host": "localhost", "CDN-Loop": "cloudflare"}, False),
+    ("127.0.0.1", {"host": "localhost", "X-Prometheus-Scrape-Timeout-Seconds": "10"}, True),
+    ("a socket", {"host": "localhost"}, False),
+    (None, {"host": "localhost"}, False),
+])  # fmt: skip
+def test_only_a_local_peer_by_a_local_name_without_a_proxy_is_local(peer, headers, local) -> None:
+    assert is_local(peer, headers.items()) == local
 
 
-def test_only_the_messages_that_the_app_uses_reach_streamlit(subtests: pytest.Subtests) -> None:
-    for kind in [field.name for field in BackMsg.DESCRIPTOR.oneofs[0].fields]:
-        with subtests.test(kind=kind):
-            message = BackMsg()
-            field = BackMsg.DESCRIPTOR.fields_by_name[kind]
-            if field.message_type is None:
-                setattr(message, kind, True)
-            else:
-                getattr(message, kind).SetInParent()
-            assert is_used(came(message)) == (kind in MESSAGES)
+@cases("kind", [field.name for field in BackMsg.DESCRIPTOR.oneofs[0].fields])
+def test_only_the_messages_that_the_app_uses_reach_streamlit(kind) -> None:
+    message = BackMsg()
+    field = BackMsg.DESCRIPTOR.fields_by_name[kind]
+    if field.message_type is None:
+        setattr(message, kind, True)
+    else:
+        getattr(message, kind).SetInParent()
+    assert is_used(came(message)) == (kind in MESSAGES)
 
 
-def test_of_streamlits_operations_only_files_made_on_request_are_used(
-    subtests: pytest.Subtests,
-) -> None:
-    for operation, used in [
-        ("deferred_file", True),
-        ("dataframe_chunk", False),
-        ("install_skills", False),
-        ("dismiss_skills_nudge", False),
-    ]:
-        with subtests.test(operation=operation):
-            message = BackMsg()
-            getattr(message.backend_operation_request, operation).SetInParent()
-            assert is_used(came(message)) == used
+@cases("operation, used", [
+    ("deferred_file", True),
+    ("dataframe_chunk", False),
+    ("install_skills", False),
+    ("dismiss_skills_nudge", False),
+])  # fmt: skip
+def test_of_streamlits_operations_only_files_made_on_request_are_used(operation, used) -> None:
+    message = BackMsg()
+    getattr(message.backend_operation_request, operation).SetInParent()
+    assert is_used(came(message)) == used
 
 
 def test_nobody_gets_addresses_for_more_files_at_once_than_a_box_takes() -> None:
@@ -235,18 +228,17 @@ def came(message: BackMsg) -> dict[str, object]:
     return {"type": "websocket.receive", "bytes": message.SerializeToString()}
 
 
-def test_the_guard_sees_every_way_out(subtests: pytest.Subtests) -> None:
-    for event, arguments, found in [
-        ("socket.connect", (None, ("192.0.2.1", 443)), True),
-        ("socket.connect", (None, ("::1", 443, 0, 0)), False),
-        ("socket.connect", (None, "/run/some.socket"), False),
-        ("socket.getaddrinfo", ("hub.example", 443, 0, 0, 0), True),
-        ("socket.getaddrinfo", (b"localhost", 0, 0, 0, 0), False),
-        ("socket.sendto", (None, ("8.8.8.8", 53)), True),
-        ("subprocess.Popen", ("pip", [], None, None), True),
-    ]:
-        with subtests.test(arguments=arguments):
-            assert (reach(event, arguments) is not None) == found
+@cases("event, arguments, found", [
+    ("socket.connect", (None, ("192.0.2.1", 443)), True),
+    ("socket.connect", (None, ("::1", 443, 0, 0)), False),
+    ("socket.connect", (None, "/run/some.socket"), False),
+    ("socket.getaddrinfo", ("hub.example", 443, 0, 0, 0), True),
+    ("socket.getaddrinfo", (b"localhost", 0, 0, 0, 0), False),
+    ("socket.sendto", (None, ("8.8.8.8", 53)), True),
+    ("subprocess.Popen", ("pip", [], None, None), True),
+])  # fmt: skip
+def test_the_guard_sees_every_way_out(event, arguments, found) -> None:
+    assert (reach(event, arguments) is not None) == found
 
 
 @pytest.mark.parametrize(("allowed", "status"), [("on", 200), ("local", 404), ("off", 404)])

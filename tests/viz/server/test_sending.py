@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Scope
 
+from tests.cases import cases
 from viz.server.connections import PIECE, InPieces
 
 BODY = bytes(range(256)) * 2_000  # no whole number of pieces
@@ -53,23 +53,21 @@ def app(route: Route) -> Starlette:
     return Starlette(routes=[route], middleware=[Middleware(InPieces)])
 
 
-def test_an_answer_comes_whole_and_no_piece_is_large(subtests: pytest.Subtests) -> None:
-    for size in [0, 1, PIECE, PIECE + 1, len(BODY)]:
-        with subtests.test(size=size):
+@cases("size", [0, 1, PIECE, PIECE + 1, len(BODY)])
+def test_an_answer_comes_whole_and_no_piece_is_large(size) -> None:
+    async def offer(_: object) -> Response:
+        return Response(BODY[:size])
 
-            async def offer(_: object) -> Response:
-                return Response(BODY[:size])
+    async def read() -> Reader:
+        reader = Reader("body")
+        reader.reads.set()
+        await reader.ask(app(Route("/body", offer)))
+        return reader
 
-            async def read() -> Reader:
-                reader = Reader("body")
-                reader.reads.set()
-                await reader.ask(app(Route("/body", offer)))
-                return reader
-
-            reader = asyncio.run(read())
-            assert b"".join(reader.pieces) == BODY[:size]
-            assert max(map(len, reader.pieces)) <= PIECE
-            assert reader.ended
+    reader = asyncio.run(read())
+    assert b"".join(reader.pieces) == BODY[:size]
+    assert max(map(len, reader.pieces)) <= PIECE
+    assert reader.ended
 
 
 def test_who_reads_nothing_holds_one_piece_and_who_leaves_ends_the_answer() -> None:

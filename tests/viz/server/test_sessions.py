@@ -184,7 +184,6 @@ async def asked(begun: Path, opening: asyncio.Task[object]) -> None:
 
 
 async def leave(one: Visitor) -> None:
-    assert one._socket is not None
     await one._socket.close()
 
 

@@ -16,6 +16,7 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
+from tests.cases import cases
 from viz.server import connections, uploads
 from viz.server.uploads import FORM_BYTES, FULL, LATE, Uploads
 
@@ -144,25 +145,21 @@ def test_many_small_files_count_with_what_is_around_them(files: MemoryUploadedFi
     assert asyncio.run(send()) == [204] * 10 + [503] * 2
 
 
-def test_what_is_kept_no_longer_makes_room(
-    files: MemoryUploadedFileManager, subtests: pytest.Subtests
-) -> None:
-    for freed in ["read by its page", "of a session that has ended", "sent again"]:
-        with subtests.test(freed=freed):
+@cases("freed", ["read by its page", "of a session that has ended", "sent again"])
+def test_what_is_kept_no_longer_makes_room(freed, files: MemoryUploadedFileManager) -> None:
+    async def send() -> int:
+        server = Server(files)
+        await server.put(6 * FORM_BYTES, "a", "one")
+        assert (await server.put(6 * FORM_BYTES, "b", "two"))[0] == 503
+        if freed == "read by its page":
+            files.remove_file("one", "a")
+        elif freed == "sent again":
+            await server.put(1, "a", "one")
+        else:
+            files.remove_session_files("one")
+        return (await server.put(6 * FORM_BYTES, "b", "two"))[0]
 
-            async def send() -> int:
-                server = Server(files)
-                await server.put(6 * FORM_BYTES, "a", "one")
-                assert (await server.put(6 * FORM_BYTES, "b", "two"))[0] == 503
-                if freed == "read by its page":
-                    files.remove_file("one", "a")
-                elif freed == "sent again":
-                    await server.put(1, "a", "one")
-                else:
-                    files.remove_session_files("one")
-                return (await server.put(6 * FORM_BYTES, "b", "two"))[0]
-
-            assert asyncio.run(send()) == 204
+    assert asyncio.run(send()) == 204
 
 
 def test_a_file_that_no_page_reads_makes_room_in_time(

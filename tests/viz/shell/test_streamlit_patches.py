@@ -21,12 +21,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
-from streamlit.runtime import (
-    Runtime,
-    app_session,
-    media_file_manager,
-    memory_media_file_storage,
-)
+from streamlit.runtime import Runtime, app_session, media_file_manager, memory_media_file_storage
 from streamlit.runtime.app_session import AppSession, _populate_config_msg
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.fragment import MemoryFragmentStorage
@@ -167,7 +162,6 @@ class Visitor:
         for _ in range(3):
             self.manager.remove_orphaned_files()  # others' runs end meanwhile
         file = self.manager.read_file(address.rpartition("/")[2])
-        assert file is not None
         return file.content
 
 
@@ -304,7 +298,6 @@ def test_a_link_clicked_before_a_choice_is_heard_takes_it_along() -> None:
     of_frame = WidgetStates(widgets=[WidgetState(id="box", string_value="a dog")])
     run = waiting(chosen, RerunData(page_script_hash="all_heads", widget_states=of_frame))
     assert run.page_script_hash == "all_heads"
-    assert run.widget_states is not None
     told = {state.id: state.json_value or state.string_value for state in run.widget_states.widgets}
     assert told == {"picture": "head 2", "box": "a dog"}
 
@@ -407,10 +400,7 @@ def test_the_end_of_a_run_is_heard_at_once_and_after_its_last_delta(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streamlit_patches, "TOGETHER", 3600)
-    start, end = (
-        ScriptRunnerEvent.SCRIPT_STARTED,
-        ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS,
-    )
+    start, end = (ScriptRunnerEvent.SCRIPT_STARTED, ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS)
 
     async def listen() -> Listening:
         session = Listening(asyncio.get_running_loop())
@@ -445,7 +435,6 @@ def test_the_session_of_who_left_ends_in_time_also_where_nobody_else_leaves() ->
             manager.connect_session(mock.Mock(), ScriptData("app.py", False), {}) for _ in range(2)
         )
         info = manager.get_session_info(one)
-        assert info is not None
         gone = weakref.ref(info.session)
         info.session.session_state["what the page holds"] = {"a large value"}
         held = weakref.ref(info.session.session_state["what the page holds"])

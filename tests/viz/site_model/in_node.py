@@ -20,8 +20,7 @@ from viz.site.pages import changes
 SMALL = {"stories", "induction"}
 # Each model of the browser; a larger one computes for long.
 each_model = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in MODELS],
+    "name", [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in MODELS]
 )
 _HEADS = {("decoder.0.self", 1), ("decoder.1.self", 0), ("decoder.1.self", 3)}
 _OF_BOTH_STACKS = {("encoder.1.self", 2), ("decoder.0.cross", 3), ("encoder.0.self", 1)}

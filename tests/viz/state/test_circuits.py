@@ -9,6 +9,7 @@ from model import Intervention, Trace
 from model.arithmetic.attention import softmax
 from model.nn.places import Head
 from model.trace.arrays import Array
+from tests.cases import cases
 from tests.viz.state.test_examples import CIRCUITS, loaded, traced
 from viz.notation.numbers import moves
 from viz.state.presets import SentenceExample
@@ -23,7 +24,6 @@ def without(example: SentenceExample, heads: Iterable[Head]) -> Trace:
 
 def probabilities(example: SentenceExample, trace: Trace) -> Array:
     """(vocabulary,): of the token after the chosen query."""
-    assert trace.logits is not None
     return softmax(trace.logits[example.view.query].astype(np.float64))
 
 
@@ -55,46 +55,39 @@ def test_leaving_its_heads_out_does_to_the_prediction_what_a_circuit_says(title:
     assert after < 0.1
 
 
-def test_the_heads_of_the_next_layer_lean_on_those_of_layer_0(subtests: pytest.Subtests) -> None:
+@cases(
+    "title",
+    [title for title, example in CIRCUITS.items() if example.view.place == "decoder.0.self"],
+)
+def test_the_heads_of_the_next_layer_lean_on_those_of_layer_0(title) -> None:
     """Each that had most of its weight on the word that is predicted loses a fifth of all weight there."""
-    for title in [
-        title for title, example in CIRCUITS.items() if example.view.place == "decoder.0.self"
-    ]:
-        with subtests.test(title=title):
-            example = CIRCUITS[title]
-            answer = word(example, probabilities(example, traced(example)))
-            keys = [
-                at
-                for at, token in enumerate(traced(example).tokens)
-                if token.text.strip() == answer
-            ]
-            found, left = (
-                np.array(
-                    [next_layer.weights(head)[-1][keys].sum() for head in range(next_layer.heads)]
-                )
-                for run in (traced(example), without(example, example.without))
-                for next_layer in [run.find("decoder.1.self")]
-            )
-            counted = found > 0.5
-            assert counted.sum() >= len(found) / 2
-            assert counted.all() or "All four heads" not in example.look_for
-            assert (left[counted] < found[counted] - 0.2).all()
+    example = CIRCUITS[title]
+    answer = word(example, probabilities(example, traced(example)))
+    keys = [at for at, token in enumerate(traced(example).tokens) if token.text.strip() == answer]
+    found, left = (
+        np.array([next_layer.weights(head)[-1][keys].sum() for head in range(next_layer.heads)])
+        for run in (traced(example), without(example, example.without))
+        for next_layer in [run.find("decoder.1.self")]
+    )
+    counted = found > 0.5
+    assert counted.sum() >= len(found) / 2
+    assert counted.all() or "All four heads" not in example.look_for
+    assert (left[counted] < found[counted] - 0.2).all()
 
 
-def test_the_other_heads_attend_to_the_same_key(subtests: pytest.Subtests) -> None:
-    for title, also in [
-        ("Circuit: a name copied in layer 1", [0, 1, 2, 3, 4, 5, 6, 7]),
-        ("Circuit: three heads copy a family name", [1, 2, 3]),
-        ("Circuit: a thing by its colour", [1, 2, 3]),
-        ("Circuit: four heads for one job", [0, 1, 2, 3]),
-        ("Circuit: the noun before its adjective", [0, 1, 2, 3]),
-        ("Circuit: two heads that see the word before", [2, 5]),
-    ]:
-        with subtests.test(title=title):
-            view, run = CIRCUITS[title].view, traced(CIRCUITS[title])
-            for head in also:
-                row = run.find(view.place).weights(head)[view.query]
-                assert (head, row.argmax()) == (head, view.key)
+@cases("title, also", [
+    ("Circuit: a name copied in layer 1", [0, 1, 2, 3, 4, 5, 6, 7]),
+    ("Circuit: three heads copy a family name", [1, 2, 3]),
+    ("Circuit: a thing by its colour", [1, 2, 3]),
+    ("Circuit: four heads for one job", [0, 1, 2, 3]),
+    ("Circuit: the noun before its adjective", [0, 1, 2, 3]),
+    ("Circuit: two heads that see the word before", [2, 5]),
+])  # fmt: skip
+def test_the_other_heads_attend_to_the_same_key(title, also) -> None:
+    view, run = CIRCUITS[title].view, traced(CIRCUITS[title])
+    for head in also:
+        row = run.find(view.place).weights(head)[view.query]
+        assert (head, row.argmax()) == (head, view.key)
 
 
 def test_one_head_alone_is_missed_less() -> None:
@@ -112,17 +105,17 @@ def test_the_last_layers_are_not_part_of_copying_a_name() -> None:
         assert f"{left:.2f}" == "1.00"
 
 
-def test_without_its_cross_attention_the_translator_writes_another_word(
-    subtests: pytest.Subtests,
-) -> None:
-    for title, now in [
+@cases(
+    "title, now",
+    [
         ("Circuit: the noun before its adjective", "joli"),
         ("Circuit: an adjective still to come", "mange"),
-    ]:
-        with subtests.test(title=title):
-            example = CIRCUITS[title]
-            assert word(example, probabilities(example, without(example, example.without))) == now
-            assert f"most likely word: “{now}”" in example.look_for
+    ],
+)
+def test_without_its_cross_attention_the_translator_writes_another_word(title, now) -> None:
+    example = CIRCUITS[title]
+    assert word(example, probabilities(example, without(example, example.without))) == now
+    assert f"most likely word: “{now}”" in example.look_for
 
 
 def test_the_crossing_of_noun_and_adjective_is_there() -> None:

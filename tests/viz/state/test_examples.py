@@ -13,6 +13,7 @@ from model.loading.registry import models
 from model.nn.places import Head
 from model.profile.shipped import shipped_profile
 from model.trace.arrays import Array
+from tests.cases import cases
 from tools import weights
 from viz.figures.svg import LEVELS
 from viz.state.link import from_link, to_link
@@ -84,70 +85,61 @@ def test_every_listed_model_that_a_test_can_load_has_examples() -> None:
 
 
 @pytest.mark.slow
-def test_the_small_picture_on_a_card_is_the_head_of_the_model(subtests: pytest.Subtests) -> None:
-    for example in EXAMPLES:
-        with subtests.test(title=example.title):
-            rows = [list(bytes.fromhex(row)) for row in thumbnails()[example.title]]
-            expected = np.array(weights_of(example)) * LEVELS
-            assert (
-                np.abs(np.array(rows) - expected).max() < 1
-            )  # `python -m tools.thumbnails` makes them anew
+@cases("example", EXAMPLES)
+def test_the_small_picture_on_a_card_is_the_head_of_the_model(example) -> None:
+    rows = [list(bytes.fromhex(row)) for row in thumbnails()[example.title]]
+    expected = np.array(weights_of(example)) * LEVELS
+    assert (
+        np.abs(np.array(rows) - expected).max() < 1
+    )  # `python -m tools.thumbnails` makes them anew
 
 
 @pytest.mark.slow
-def test_the_cell_that_an_example_opens_on_is_the_largest_of_its_row(
-    subtests: pytest.Subtests,
-) -> None:
-    for example in EXAMPLES:
-        with subtests.test(title=example.title):
-            row = weights_of(example)[example.view.query]
-            assert row.argmax() == example.view.key
-            assert row[example.view.key] > LEAST
+@cases("example", EXAMPLES)
+def test_the_cell_that_an_example_opens_on_is_the_largest_of_its_row(example) -> None:
+    row = weights_of(example)[example.view.query]
+    assert row.argmax() == example.view.key
+    assert row[example.view.key] > LEAST
 
 
-def test_a_line_beside_the_diagonal_is_there_where_an_example_claims_it(
-    subtests: pytest.Subtests,
-) -> None:
+@cases("title", LINES)
+def test_a_line_beside_the_diagonal_is_there_where_an_example_claims_it(title) -> None:
     """Every row of it, one by one; and the rows that are said to differ do."""
-    for title in LINES:
-        with subtests.test(title=title):
-            line, weights = LINES[title], weights_of(BY_TITLE[title])
-            first, last = line.rows
-            assert first < last < len(weights)
-            for query in range(first, last + 1):
-                key = query + line.beside
-                assert (query, weights[query].argmax()) == (query, key)
-                assert weights[query, key] > LEAST
-            for query, key in line.exceptions:
-                assert not first <= query <= last
-                assert weights[query].argmax() == key
+    line, weights = LINES[title], weights_of(BY_TITLE[title])
+    first, last = line.rows
+    assert first < last < len(weights)
+    for query in range(first, last + 1):
+        key = query + line.beside
+        assert (query, weights[query].argmax()) == (query, key)
+        assert weights[query, key] > LEAST
+    for query, key in line.exceptions:
+        assert not first <= query <= last
+        assert weights[query].argmax() == key
 
 
-def test_no_row_of_words_is_left_out_of_a_line_in_silence(subtests: pytest.Subtests) -> None:
+@cases("title", LINES)
+def test_no_row_of_words_is_left_out_of_a_line_in_silence(title) -> None:
     """A row that could have a cell of the line is on it, is said to differ, or has no such claim:
     a list that is said again speaks of its second round alone."""
-    for title in LINES:
-        with subtests.test(title=title):
-            line, trace = LINES[title], traced(BY_TITLE[title])
-            first, last = line.rows
-            words = [token.text.strip() for token in trace.tokens]
-            for query, token in enumerate(trace.tokens):
-                if first <= query <= last or query in dict(line.exceptions) or token.special:
-                    continue
-                if line.beside in (-1, 0, 1):
-                    assert query == 0  # no one stands before the first token
-                elif words[query] in words[:query]:
-                    assert query > last  # said again, and described in words of its own
+    line, trace = LINES[title], traced(BY_TITLE[title])
+    first, last = line.rows
+    words = [token.text.strip() for token in trace.tokens]
+    for query, token in enumerate(trace.tokens):
+        if first <= query <= last or query in dict(line.exceptions) or token.special:
+            continue
+        if line.beside in (-1, 0, 1):
+            assert query == 0  # no one stands before the first token
+        elif words[query] in words[:query]:
+            assert query > last  # said again, and described in words of its own
 
 
 @pytest.mark.slow
-def test_every_row_rests_on_the_column_that_an_example_claims(subtests: pytest.Subtests) -> None:
-    for title, least in [(COLUMN, LEAST), ("The first token takes what is left", 0.9)]:
-        with subtests.test(title=title, least=least):
-            example = BY_TITLE[title]
-            rows = np.delete(weights_of(example), example.view.key, axis=0)
-            assert (rows.argmax(-1) == example.view.key).all()
-            assert (rows[:, example.view.key] > least).all()
+@cases("title, least", [(COLUMN, LEAST), ("The first token takes what is left", 0.9)])
+def test_every_row_rests_on_the_column_that_an_example_claims(title, least) -> None:
+    example = BY_TITLE[title]
+    rows = np.delete(weights_of(example), example.view.key, axis=0)
+    assert (rows.argmax(-1) == example.view.key).all()
+    assert (rows[:, example.view.key] > least).all()
 
 
 def test_what_the_examples_of_a_deep_model_name_stands_where_they_say() -> None:
@@ -185,7 +177,6 @@ def test_the_head_that_looks_at_the_giver_makes_that_name_less_likely() -> None:
     (effect,) = [part.effect for part in parts if (part.name, part.head) == (place, head)]
     assert effect < -1
     profile = shipped_profile(example.view.model)
-    assert profile is not None
     labels = profile.labels
     mine = labels[(labels["layer"] == place) & (labels["head"] == head)].set_index("label")
     assert mine["does"]["names"] == "raises"  # over all prompts of names too
@@ -263,23 +254,19 @@ def test_a_smaller_gpt_has_fewer_weights() -> None:
     assert counts[0] < counts[1]
 
 
-def test_the_model_goes_on_as_an_example_says(subtests: pytest.Subtests) -> None:
-    for title in NEXT:
-        with subtests.test(title=title):
-            example = BY_TITLE[title]
-            following = loaded(example.view.model).generate(example.view.text, limit=1)
-            assert following[0].text == NEXT[title]
+@cases("title", NEXT)
+def test_the_model_goes_on_as_an_example_says(title) -> None:
+    example = BY_TITLE[title]
+    following = loaded(example.view.model).generate(example.view.text, limit=1)
+    assert following[0].text == NEXT[title]
 
 
-def test_what_comes_next_is_what_the_chosen_cell_looks_at_or_follows(
-    subtests: pytest.Subtests,
-) -> None:
+@cases("title", [title for title in NEXT if title != GIVER])
+def test_what_comes_next_is_what_the_chosen_cell_looks_at_or_follows(title) -> None:
     """The claim is about this head: the token that comes next is the one it looks at."""
-    for title in [title for title in NEXT if title != GIVER]:
-        with subtests.test(title=title):
-            example = BY_TITLE[title]
-            keys = [token.text for token in traced(example).tokens]
-            assert keys[example.view.key].strip() == NEXT[title].strip()
+    example = BY_TITLE[title]
+    keys = [token.text for token in traced(example).tokens]
+    assert keys[example.view.key].strip() == NEXT[title].strip()
 
 
 def test_the_crossing_of_words_that_change_places_is_there() -> None:
@@ -314,9 +301,8 @@ def test_the_diagonal_line_is_of_each_token_alone() -> None:
     assert (np.diagonal(weights_of(example)) > 0.99).all()
 
 
-def test_a_link_to_an_example_opens_it_and_says_what_to_look_for(subtests: pytest.Subtests) -> None:
-    for example in EXAMPLES:
-        with subtests.test(title=example.title):
-            opened, trouble = from_link(to_link(example.view))
-            assert (opened, trouble) == (example.view, ())
-            assert example_claim(opened) == example.look_for
+@cases("example", EXAMPLES)
+def test_a_link_to_an_example_opens_it_and_says_what_to_look_for(example) -> None:
+    opened, trouble = from_link(to_link(example.view))
+    assert (opened, trouble) == (example.view, ())
+    assert example_claim(opened) == example.look_for

@@ -4,12 +4,12 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from model import Trace
 from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import Family, families, prefix_matching
 from model.trace.arrays import Array
+from tests.cases import cases
 from tests.model.made_trace import made_trace
 from tests.model.tiny import loaded
 from viz.questions.question import Scene
@@ -71,12 +71,11 @@ def test_a_column_on_which_every_row_rests_is_no_induction_head() -> None:
     assert not any("induction" in role for role in roles)
 
 
-def test_one_or_two_tokens_that_come_back_are_too_few(subtests: pytest.Subtests) -> None:
-    for words in ["a b c a", "a b c d a b", "the cat saw the"]:
-        with subtests.test(words=words):
-            above, roles = told(made_trace([on(copying(words), len(words.split()))], words))
-            assert "induction" not in above
-            assert not any("induction" in role for role in roles)
+@cases("words", ["a b c a", "a b c d a b", "the cat saw the"])
+def test_one_or_two_tokens_that_come_back_are_too_few(words) -> None:
+    above, roles = told(made_trace([on(copying(words), len(words.split()))], words))
+    assert "induction" not in above
+    assert not any("induction" in role for role in roles)
 
 
 def test_one_clear_row_among_several_is_too_few() -> None:
@@ -107,16 +106,13 @@ def test_neither_an_encoder_nor_a_translators_decoder_has_induction_heads() -> N
         assert "continues the text" in scores(trace, families(trace)[0]).refused["induction"]
 
 
-def test_short_texts_and_equal_tokens_make_no_label_of_what_cannot_be_otherwise(
-    subtests: pytest.Subtests,
-) -> None:
-    for words in ["a", "a b", "a b c", "a a a a"]:
-        with subtests.test(words=words):
-            length = len(words.split())
-            even = on({}, length, rest=None)
-            above, roles = told(made_trace([even, even], words))
-            assert "L0H" not in above
-            assert not any(":" in role for role in roles)
+@cases("words", ["a", "a b", "a b c", "a a a a"])
+def test_short_texts_and_equal_tokens_make_no_label_of_what_cannot_be_otherwise(words) -> None:
+    length = len(words.split())
+    even = on({}, length, rest=None)
+    above, roles = told(made_trace([even, even], words))
+    assert "L0H" not in above
+    assert not any(":" in role for role in roles)
 
 
 def test_a_first_column_is_no_line_below_the_diagonal() -> None:
@@ -127,35 +123,25 @@ def test_a_first_column_is_no_line_below_the_diagonal() -> None:
     assert roles == ["first token: 1.00"]
 
 
-def test_the_shipped_models_heads_that_copy_are_called_so(subtests: pytest.Subtests) -> None:
-    for model, text, heads in [
-        (
-            "stories",
-            "cat dog mat hat cup cat dog mat hat cup cat",
-            {"L1H0", "L1H1", "L1H2", "L1H3"},
-        ),
-        ("induction", "q f m b t x k q f m b t x k q f", {"L1H0", "L1H1", "L1H2", "L1H3"}),
-    ]:
-        with subtests.test(model=model):
-            trace = loaded(model).trace(text)
-            known = scores(trace, families(trace)[0])
-            called = {
-                f"L{name.split('.')[1]}H{head}" for (name, head), _ in known.called("induction")
-            }
-            assert called == heads
-            assert "induction head" in told(trace)[0]
+@cases("model, text, heads", [
+    ("stories", "cat dog mat hat cup cat dog mat hat cup cat", {"L1H0", "L1H1", "L1H2", "L1H3"}),
+    ("induction", "q f m b t x k q f m b t x k q f", {"L1H0", "L1H1", "L1H2", "L1H3"}),
+])  # fmt: skip
+def test_the_shipped_models_heads_that_copy_are_called_so(model, text, heads) -> None:
+    trace = loaded(model).trace(text)
+    known = scores(trace, families(trace)[0])
+    called = {f"L{name.split('.')[1]}H{head}" for (name, head), _ in known.called("induction")}
+    assert called == heads
+    assert "induction head" in told(trace)[0]
 
 
-def test_no_head_of_a_model_that_reads_or_translates_is_called_one(
-    subtests: pytest.Subtests,
-) -> None:
-    for model in ["minilm", "translate-en-fr"]:
-        with subtests.test(model=model):
-            text = "the black cat sees the white cat" if model != "minilm" else LIST
-            trace = loaded(model).trace(text)
-            for family in families(trace):
-                above, roles = told(trace, family)
-                assert "induction" not in above + " ".join(roles)
+@cases("model", ["minilm", "translate-en-fr"])
+def test_no_head_of_a_model_that_reads_or_translates_is_called_one(model) -> None:
+    text = "the black cat sees the white cat" if model != "minilm" else LIST
+    trace = loaded(model).trace(text)
+    for family in families(trace):
+        above, roles = told(trace, family)
+        assert "induction" not in above + " ".join(roles)
 
 
 def test_the_default_sentence_has_too_few_rows_for_an_induction_head() -> None:

@@ -11,9 +11,10 @@ from model.analysis import patch_map
 from model.analysis.attribution.patching import PatchedRuns, estimated_map, path_map
 from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import families
-from model.analysis.run_comparison import losses, most_moved, row_statistics
+from model.analysis.run_comparison import losses, row_statistics
 from model.analysis.tokens.prediction import probabilities
 from model.nn.patches import Patch
+from tests.cases import cases
 from tests.model.tiny import loaded
 from viz.state.intervention_words import mask_value_name, parts
 from viz.state.link import from_link, to_link
@@ -32,24 +33,19 @@ def runs(preset: Preset) -> tuple[Model, Trace, Trace]:
     return model, model.trace(view.text), model.trace(view.text, intervention=view.intervention)
 
 
-def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(
-    subtests: pytest.Subtests,
-) -> None:
-    for preset in [*PRESETS, *PATCHES]:
-        with subtests.test(preset=preset.title):
-            view = preset.view
-            model, before, after = runs(preset)
-            assert view.place in model.attention_names
-            assert view.head < after.find(view.place).heads
-            assert view.query < len(after.queries_of(after.find(view.place)))
-            assert view.key < len(after.keys_of(after.find(view.place)))
-            assert not np.array_equal(
-                before.residual[before.source][-1], after.residual[after.source][-1]
-            )
-            reopened, problems = from_link(to_link(view))
-            assert reopened == view
-            assert problems == ()
-            assert preset_of(reopened) is preset
+@cases("preset", [*PRESETS, *PATCHES])
+def test_a_preset_opens_on_something_that_changed_and_its_link_reopens_it(preset) -> None:
+    view = preset.view
+    model, before, after = runs(preset)
+    assert view.place in model.attention_names
+    assert view.head < after.find(view.place).heads
+    assert view.query < len(after.queries_of(after.find(view.place)))
+    assert view.key < len(after.keys_of(after.find(view.place)))
+    assert not np.array_equal(before.residual[before.source][-1], after.residual[after.source][-1])
+    reopened, problems = from_link(to_link(view))
+    assert reopened == view
+    assert problems == ()
+    assert preset_of(reopened) is preset
 
 
 def test_without_scaling_rows_saturate() -> None:
@@ -66,11 +62,11 @@ def test_without_scaling_rows_saturate() -> None:
         for run in (before, after)
     ]  # but for the first row, which has no choice
     assert sharp[0].mean() < 0.5 < 0.7 < sharp[1].mean()
-    heads = [(one.name, head) for one in after.attention for head in range(one.heads)]
-    moved = most_moved(before, after, heads)
     view = SATURATES.view
-    assert moved is not None
-    assert (moved.head, moved.cell) == ((view.place, view.head), view.cell)
+    moved = [np.abs(one.weights() - before.find(one.name).weights()) for one in after.attention]
+    layer = max(range(len(moved)), key=lambda at: moved[at].max())
+    cell = np.unravel_index(int(moved[layer].argmax()), moved[layer].shape)
+    assert (after.attention[layer].name, *cell) == (view.place, view.head, *view.cell)
     rows = [run.find(view.place).weights(view.head)[12] for run in (before, after)]
     assert [int(row.argmax()) for row in rows] == [11, 6]
     assert [before.tokens[at].text for at in (11, 6)] == [" to", "."]
@@ -116,20 +112,17 @@ def test_the_previous_token_head_matters_on_other_lists_too() -> None:
     assert np.mean(lost) < 0.2 < 0.8 < np.mean(kept)
 
 
-def test_a_window_that_ends_before_the_word_to_copy_lets_nothing_be_copied(
-    subtests: pytest.Subtests,
-) -> None:
-    for width, copies in [(3, False), (4, False), (5, True), (6, True)]:
-        with subtests.test(width=width):
-            model, before, after = runs(WINDOW)
-            assert after.attention[1].mask.sum(-1).max() == WINDOW.view.intervention.window == 4
-            assert np.exp(-losses(before))[-4:].min() >= 0.99
-            found = model.trace(WINDOW.view.text, intervention=Intervention(window=width))
-            shares = np.exp(-losses(found))[-4:]
-            assert shares.min() >= 0.99 if copies else shares.max() < 0.06
-            assert np.exp(-losses(after))[-4:].max() < 0.005
-            texts = [token.text for token in before.tokens]
-            assert all(texts[query - 4] == texts[query + 1] for query in range(6, 10))
+@cases("width, copies", [(3, False), (4, False), (5, True), (6, True)])
+def test_a_window_that_ends_before_the_word_to_copy_lets_nothing_be_copied(width, copies) -> None:
+    model, before, after = runs(WINDOW)
+    assert after.attention[1].mask.sum(-1).max() == WINDOW.view.intervention.window == 4
+    assert np.exp(-losses(before))[-4:].min() >= 0.99
+    found = model.trace(WINDOW.view.text, intervention=Intervention(window=width))
+    shares = np.exp(-losses(found))[-4:]
+    assert shares.min() >= 0.99 if copies else shares.max() < 0.06
+    assert np.exp(-losses(after))[-4:].max() < 0.005
+    texts = [token.text for token in before.tokens]
+    assert all(texts[query - 4] == texts[query + 1] for query in range(6, 10))
 
 
 def test_without_sinks_the_rows_of_the_first_layer_grow_by_one_factor() -> None:
@@ -247,7 +240,6 @@ def test_mask_values_have_short_names() -> None:
 def pair(preset: Preset) -> tuple[Model, tuple[Trace, Trace], tuple[int, int], Trace]:
     """Of an example of patches: both runs, the likeliest token of each, and the run with the part in it."""
     model, a, changed = runs(preset)
-    assert preset.view.intervention.patch is not None
     assert preset.view.second_text == preset.view.intervention.patch.text
     b = model.trace(preset.view.second_text)
     first, second = (int(trace.prediction.after(-1).argmax()) for trace in (a, b))

@@ -4,13 +4,13 @@ import math
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.loading.registry import models
 from model.nn.intervention import MASKS, SMALLEST, Intervention
 from model.nn.patches import Patch
+from tests.cases import cases
 from tests.pages.reading import visit
 from viz.state.link import TEXT_LIMIT, View, from_link, to_link
 from viz.state.presets import EXAMPLES, example_claim
@@ -89,10 +89,9 @@ def test_no_link_raises_and_each_unreadable_part_is_named(parameters: dict[str, 
     assert all(problem.startswith("The link's “") for problem in problems)
 
 
-def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(
-    subtests: pytest.Subtests,
-) -> None:
-    for name, value in [
+@cases(
+    "name, value",
+    [
         ("head", "-1"),
         ("head", "٣"),
         ("head", "9" * 400),
@@ -130,14 +129,15 @@ def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(
         ("model", "../../etc"),
         ("stage", "<b>"),
         ("text", "x" * (TEXT_LIMIT + 1)),
-    ]:
-        with subtests.test(name=name, value=value):
-            view, problems = from_link({"head": "2", name: value})
-            assert len(problems) == 1
-            assert f"“{name}”" in problems[0]
-            assert replace(view, head=View().head) == View()
-            if name != "head":
-                assert view.head == 2
+    ],
+)
+def test_an_unreadable_part_takes_its_default_and_leaves_the_rest(name, value) -> None:
+    view, problems = from_link({"head": "2", name: value})
+    assert len(problems) == 1
+    assert f"“{name}”" in problems[0]
+    assert replace(view, head=View().head) == View()
+    if name != "head":
+        assert view.head == 2
 
 
 def test_the_unchanged_start_needs_no_link() -> None:

@@ -6,6 +6,7 @@ import pytest
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
+from tests.cases import cases
 from viz.state import way_back as module
 from viz.state.way_back import CARRIED, FOLLOWED, WayBack, of_a_link
 
@@ -58,17 +59,14 @@ def test_the_marks_of_sessions_that_ended_are_forgotten(back: WayBack) -> None:
     assert came(back, "mine", PLAIN)
 
 
-def test_a_link_of_the_app_is_an_ordinary_request_for_its_address(
-    subtests: pytest.Subtests,
-) -> None:
-    for said, query in [
-        (FOLLOWED, ""),
-        (f"head=2&{CARRIED}", "head=2"),
-        (f"text=a+b&{FOLLOWED}&head=2", "text=a+b&head=2"),
-    ]:
-        with subtests.test(query=query):
-            assert of_a_link(replace(BACK, query_string=said)) == replace(PLAIN, query_string=query)
-            assert of_a_link(replace(BACK, query_string=query)).is_history_navigation
+@cases("said, query", [
+    (FOLLOWED, ""),
+    (f"head=2&{CARRIED}", "head=2"),
+    (f"text=a+b&{FOLLOWED}&head=2", "text=a+b&head=2"),
+])  # fmt: skip
+def test_a_link_of_the_app_is_an_ordinary_request_for_its_address(said, query) -> None:
+    assert of_a_link(replace(BACK, query_string=said)) == replace(PLAIN, query_string=query)
+    assert of_a_link(replace(BACK, query_string=query)).is_history_navigation
 
 
 def test_a_link_carries_the_view_until_its_page_has_arrived(back: WayBack) -> None:

@@ -72,8 +72,7 @@ def test_every_event_of_the_app_is_written(written: io.StringIO) -> None:
 
 
 @pytest.mark.parametrize(
-    "happened",
-    [Loaded(TYPED, 1.0, 1), Passed(TYPED, 3, 1.0, 0.1), Refused(TYPED, "ValueError")],
+    "happened", [Loaded(TYPED, 1.0, 1), Passed(TYPED, 3, 1.0, 0.1), Refused(TYPED, "ValueError")]
 )
 def test_a_typed_folder_is_in_no_line_and_in_no_number(
     happened: Event, caplog: pytest.LogCaptureFixture

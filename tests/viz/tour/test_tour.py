@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
 
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from model import Intervention, Model, Trace, load_model, models
+from tests.cases import cases
 from viz.questions.question import Scene
 from viz.state.link import View, from_link, to_link
 from viz.state.navigation import PAGES
@@ -98,25 +98,21 @@ def missing(step: TourStep, before: View, **act: object) -> str | None:
     return step.missing(Moment(view, before, traced(view)))
 
 
-def test_a_step_is_open_at_first_and_done_by_its_act_alone(subtests: pytest.Subtests) -> None:
-    for step in TOUR_STEPS:
-        with subtests.test(step=step.name):
-            before = walked(step)
-            assert before.text == (UNFINISHED if step is TOUR_STEPS[0] else TEXT)
-            assert unfit(step, traced(before), before) is None
-            assert missing(step, before) == (None if step.name == "stream" else "")
-            assert missing(step, before, **ACTS[step.name]) is None
+@cases("step", TOUR_STEPS)
+def test_a_step_is_open_at_first_and_done_by_its_act_alone(step) -> None:
+    before = walked(step)
+    assert before.text == (UNFINISHED if step is TOUR_STEPS[0] else TEXT)
+    assert unfit(step, traced(before), before) is None
+    assert missing(step, before) == (None if step.name == "stream" else "")
+    assert missing(step, before, **ACTS[step.name]) is None
 
 
-def test_another_act_is_told_in_a_sentence_that_says_what_is_missing(
-    subtests: pytest.Subtests,
-) -> None:
-    for name, act, said in TURNS:
-        with subtests.test(name=name, act=act, said=said):
-            step = TOUR_STEPS[NAMES.index(name)]
-            told = missing(step, walked(step), **act)
-            assert told is not None
-            assert [words for words in said if words not in told] == [], told
+@cases("name, act, said", TURNS)
+def test_another_act_is_told_in_a_sentence_that_says_what_is_missing(name, act, said) -> None:
+    step = TOUR_STEPS[NAMES.index(name)]
+    told = missing(step, walked(step), **act)
+    assert told is not None
+    assert [words for words in said if words not in told] == [], told
 
 
 def test_every_step_has_a_wrong_turn_that_is_tried() -> None:
@@ -140,17 +136,14 @@ def test_the_heads_that_count_as_copying_give_most_of_their_weight_to_it_at_ever
             assert (lacks is None) == ((attention.name, head) in copying)
 
 
-def test_a_question_of_the_tour_has_a_clear_answer_on_its_sentence(
-    subtests: pytest.Subtests,
-) -> None:
-    for step in [step for step in TOUR_STEPS if step.question]:
-        with subtests.test(step=step.name):
-            view = replace(walked(step), **(ACTS[step.name] if step.reads_off else {}))
-            run = cache(lambda intervention: traced(replace(view, intervention=intervention)))
-            model = loaded(view.model)
-            ground = Scene(run, model.tokenizer.named, view.place, view.head, model.unembed)
-            assert step.question is not None
-            assert step.question(ground, 0) is not None
+@cases("step", [step for step in TOUR_STEPS if step.question])
+def test_a_question_of_the_tour_has_a_clear_answer_on_its_sentence(step) -> None:
+    view = replace(walked(step), **(ACTS[step.name] if step.reads_off else {}))
+    run = cache(lambda intervention: traced(replace(view, intervention=intervention)))
+    model = loaded(view.model)
+    ground = Scene(run, model.tokenizer.named, view.place, view.head, model.unembed)
+    assert step.question is not None
+    assert step.question(ground, 0) is not None
 
 
 def test_the_tour_goes_the_way_of_a_sentence_over_pages_that_there_are() -> None:
@@ -164,17 +157,14 @@ def test_the_tour_goes_the_way_of_a_sentence_over_pages_that_there_are() -> None
         }
 
 
-def test_a_step_keeps_the_sentence_and_model_of_the_reader_and_fits_in_the_link(
-    subtests: pytest.Subtests,
-) -> None:
-    for step in TOUR_STEPS:
-        with subtests.test(step=step.name):
-            own = View(text="the cat sat", model="minilm", place="encoder.2.self", head=3)
-            view = opened(step, own)
-            assert from_link(to_link(view)) == (view, ())
-            if step is not TOUR_STEPS[0]:
-                assert (view.text, view.model, view.place) == (own.text, own.model, own.place)
-                assert missing(step, view) in ("", None) or unfit(step, traced(view), view)
+@cases("step", TOUR_STEPS)
+def test_a_step_keeps_the_sentence_and_model_of_the_reader_and_fits_in_the_link(step) -> None:
+    own = View(text="the cat sat", model="minilm", place="encoder.2.self", head=3)
+    view = opened(step, own)
+    assert from_link(to_link(view)) == (view, ())
+    if step is not TOUR_STEPS[0]:
+        assert (view.text, view.model, view.place) == (own.text, own.model, own.place)
+        assert missing(step, view) in ("", None) or unfit(step, traced(view), view)
 
 
 def test_a_model_that_cannot_do_a_step_is_told_in_a_sentence_and_no_other() -> None:
@@ -193,14 +183,11 @@ def test_every_step_has_something_to_read_off_or_to_predict() -> None:
     assert all(step.question for step in TOUR_STEPS if step.reads_off)
 
 
-def test_the_link_reopens_the_step_and_says_whether_the_tour_was_left(
-    subtests: pytest.Subtests,
-) -> None:
-    for number, under_way in product(range(len(TOUR_STEPS) + 1), [True, False]):
-        with subtests.test(number=number, under_way=under_way):
-            known = TourState(number, under_way=under_way)
-            assert read(known.link) == known
-            assert read(known.link + "x") is None
+@cases("number, under_way", product(range(len(TOUR_STEPS) + 1), [True, False]))
+def test_the_link_reopens_the_step_and_says_whether_the_tour_was_left(number, under_way) -> None:
+    known = TourState(number, under_way=under_way)
+    assert read(known.link) == known
+    assert read(known.link + "x") is None
 
 
 def test_a_step_is_compared_with_its_beginning_and_begins_again_in_another_model() -> None:

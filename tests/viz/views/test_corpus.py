@@ -8,6 +8,7 @@ import pytest
 
 from model.profile.tables import no_labels
 from model.trace.arrays import Array
+from tests.cases import cases
 from tests.model.profile.synthetic import small_profile
 from tests.model.tiny import loaded
 from viz.explorer.packing import words
@@ -38,8 +39,9 @@ ROW = {
 }
 
 
-def test_a_label_is_told_with_both_verdicts(subtests: pytest.Subtests) -> None:
-    for changed, said in [
+@cases(
+    "changed, said",
+    [
         (
             {},
             "without it the name’s lead over the one that occurs twice falls by 2.81 ± 0.20 (control +0.03) "
@@ -61,12 +63,11 @@ def test_a_label_is_told_with_both_verdicts(subtests: pytest.Subtests) -> None:
             "the head matters no more here than elsewhere.",
         ),
         ({"measure": "", "does": "", "effect_reason": "Why not."}, "not known. Why not."),
-    ]:
-        with subtests.test(said=said):
-            looks = (
-                "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: "
-            )
-            assert verdicts_in_words(ROW | changed) == looks + said
+    ],
+)
+def test_a_label_is_told_with_both_verdicts(changed, said) -> None:
+    looks = "Looks: 0.61 of the last token’s weight on the other name (control 0.12). Does: "
+    assert verdicts_in_words(ROW | changed) == looks + said
 
 
 def test_a_label_that_a_head_earns_by_what_it_does_comes_first() -> None:

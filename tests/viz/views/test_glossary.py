@@ -11,6 +11,7 @@ from model.loading.shipped import DamagedError
 from model.run.tokenizers import gpt2, gpt2_ids
 from model.trace.arrays import Array
 from model.worked import examples
+from tests.cases import cases
 from viz.figures.svg import miniature
 from viz.state.navigation import PAGES
 from viz.views.glossary.glossary import TERMS, glossary_link, term
@@ -41,25 +42,21 @@ def test_the_glossary_has_the_term(subtests: pytest.Subtests) -> None:
             assert term(name.upper()) is found
 
 
-def test_each_term_is_told_in_one_sentence(subtests: pytest.Subtests) -> None:
-    for found in TERMS:
-        with subtests.test(found=found.name):
-            assert found.meaning.endswith(".")
-            assert found.meaning[0].isupper()
-            assert not re.search(r"[.!?]\s", found.meaning)
-            assert 4 <= len(found.meaning.split()) <= 35
+@cases("found", TERMS)
+def test_each_term_is_told_in_one_sentence(found) -> None:
+    assert found.meaning.endswith(".")
+    assert found.meaning[0].isupper()
+    assert not re.search(r"[.!?]\s", found.meaning)
+    assert 4 <= len(found.meaning.split()) <= 35
 
 
-def test_each_link_of_a_term_leads_somewhere(subtests: pytest.Subtests) -> None:
-    for found in TERMS:
-        with subtests.test(found=found.name):
-            assert found.page in {page.file for page in PAGES} | {""}
-            assert bool(found.page) != found.meaning.endswith("; not shown here.")
-            assert found.topic in {one.topic for one in questions()}
-            assert found.example is None or found.example in {
-                example.name for example in examples()
-            }
-            assert found.page != "pages/worked_examples.py" or found.example
+@cases("found", TERMS)
+def test_each_link_of_a_term_leads_somewhere(found) -> None:
+    assert found.page in {page.file for page in PAGES} | {""}
+    assert bool(found.page) != found.meaning.endswith("; not shown here.")
+    assert found.topic in {one.topic for one in questions()}
+    assert found.example is None or found.example in {example.name for example in examples()}
+    assert found.page != "pages/worked_examples.py" or found.example
 
 
 def test_terms_stand_in_the_order_of_the_alphabet_and_no_name_means_two_things() -> None:
@@ -69,15 +66,14 @@ def test_terms_stand_in_the_order_of_the_alphabet_and_no_name_means_two_things()
     assert len(set(every)) == len(every)
 
 
-def test_each_term_has_a_picture_of_its_own_kind_of_numbers(subtests: pytest.Subtests) -> None:
-    for found in TERMS:
-        with subtests.test(found=found.name):
-            drawn = picture(found)
-            assert re.findall("<span>([^<]+)</span>", drawn) == list(found.pieces or ())
-            if not found.pieces:
-                _, encoded = drawn.split(";base64,")
-                svg = base64.b64decode(encoded.partition('"')[0]).decode()
-                assert svg.count("<path") >= 2
+@cases("found", TERMS)
+def test_each_term_has_a_picture_of_its_own_kind_of_numbers(found) -> None:
+    drawn = picture(found)
+    assert re.findall("<span>([^<]+)</span>", drawn) == list(found.pieces or ())
+    if not found.pieces:
+        _, encoded = drawn.split(";base64,")
+        svg = base64.b64decode(encoded.partition('"')[0]).decode()
+        assert svg.count("<path") >= 2
 
 
 def test_a_small_picture_shows_the_numbers_of_its_step() -> None:
@@ -90,20 +86,22 @@ def test_a_small_picture_shows_the_numbers_of_its_step() -> None:
     assert np.allclose([float(cell[2]) for cell in cells], shares.ravel(), atol=0.005)
 
 
-def test_a_kind_of_head_is_shown_by_a_head_that_does_it(subtests: pytest.Subtests) -> None:
-    for name, expected in [
+@cases(
+    "name, expected",
+    [
         ("Induction head", lambda row: row - 4 if row > 6 else None),
         ("Previous-token head", lambda row: row - 1 if row else None),
         ("Attention sink", lambda row: 0 if row in (1, 2, 6, 8) else None),
-    ]:
-        with subtests.test(name=name):
-            values, quantity = MADE[name]
-            weights = values()
-            assert quantity == "weight"
-            assert np.allclose(weights.sum(axis=1), 1)
-            rows = [row for row in range(len(weights)) if expected(row) is not None]
-            assert len(rows) >= 3
-            assert [int(weights[row].argmax()) for row in rows] == [expected(row) for row in rows]
+    ],
+)
+def test_a_kind_of_head_is_shown_by_a_head_that_does_it(name, expected) -> None:
+    values, quantity = MADE[name]
+    weights = values()
+    assert quantity == "weight"
+    assert np.allclose(weights.sum(axis=1), 1)
+    rows = [row for row in range(len(weights)) if expected(row) is not None]
+    assert len(rows) >= 3
+    assert [int(weights[row].argmax()) for row in rows] == [expected(row) for row in rows]
 
 
 def test_a_term_whose_model_cannot_be_read_stays_without_a_picture(
@@ -125,15 +123,14 @@ def test_the_pieces_of_a_word_are_those_that_a_tokenizer_cuts_it_into() -> None:
     assert tuple(gpt2().decode([id_]) for id_ in gpt2_ids("".join(pieces))) == pieces
 
 
-def test_a_link_to_a_term_opens_that_term(subtests: pytest.Subtests) -> None:
-    for found in TERMS:
-        with subtests.test(found=found.name):
-            words, address = re.fullmatch(r"\[(.*)\]\((.*)\)", glossary_link(found.name)).groups()
-            parts = urlsplit(address)
-            assert parts.path == "/library"
-            assert term(*parse_qs(parts.query)["term"]) is found
-            assert words.replace("\\", "") == found.name
-            assert not set(address) & set(" ()")
+@cases("found", TERMS)
+def test_a_link_to_a_term_opens_that_term(found) -> None:
+    words, address = re.fullmatch(r"\[(.*)\]\((.*)\)", glossary_link(found.name)).groups()
+    parts = urlsplit(address)
+    assert parts.path == "/library"
+    assert term(*parse_qs(parts.query)["term"]) is found
+    assert words.replace("\\", "") == found.name
+    assert not set(address) & set(" ()")
 
 
 def test_a_link_may_say_other_words_and_never_marks() -> None:

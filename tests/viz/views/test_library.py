@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from model.papers.claims import HOLDS, claims
 from model.papers.stored import read_stored
 from model.worked import errata
+from tests.cases import cases
 from tests.pages.reading import control, visit
 from viz.state.presets import EXAMPLES
 from viz.views.glossary.glossary import TERMS
@@ -43,15 +44,14 @@ def test_the_open_models_examples_stand_first() -> None:
     assert listed("no-such-model")[0].kind == "Questions"
 
 
-def test_an_answer_answers(subtests: pytest.Subtests) -> None:
+@cases("words, answer", ANSWERS.items())
+def test_an_answer_answers(words, answer) -> None:
     """In one to three sentences of its own; it does not send the reader off to find out."""
-    for words, answer in ANSWERS.items():
-        with subtests.test(question=words):
-            sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z−])", answer)
-            assert 1 <= len(sentences) <= 3
-            assert 10 <= len(answer.split()) <= 60
-            sends = r"(Change|Watch|Choose|Open|Play|Move|Switch|Copy|Follow|Try)\b"
-            assert not re.match(sends, sentences[0])
+    sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z−])", answer)
+    assert 1 <= len(sentences) <= 3
+    assert 10 <= len(answer.split()) <= 60
+    sends = r"(Change|Watch|Choose|Open|Play|Move|Switch|Copy|Follow|Try)\b"
+    assert not re.match(sends, sentences[0])
 
 
 def _numbers(words: str) -> list[float]:

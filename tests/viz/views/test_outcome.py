@@ -133,7 +133,6 @@ def test_what_moved_most_stands_first_and_what_is_printed_the_same_is_no_news() 
 def test_the_job_of_a_head_is_that_of_the_shipped_profile() -> None:
     model = load_model("house-gpt")
     profile = profile_of(model)
-    assert profile is not None
     row = profile.given.query("layer == 'decoder.1.self' and head == 7").iloc[0]
     words = job_of(model, ("decoder.1.self", 7))
     for number in (row["score"], row["control"], abs(row["left_out"])):

@@ -3,11 +3,11 @@
 import re
 
 import numpy as np
-import pytest
 
 from model.worked import DOCUMENTS, examples
 from model.worked.example import Step
 from model.worked.notes import Printed
+from tests.cases import cases
 from viz.views.worked.by_hand import printed_table
 
 SOURCE = DOCUMENTS[0].at("a part")
@@ -19,17 +19,14 @@ PRINTED = [
 ]
 
 
-def test_every_printed_figure_stands_there_and_just_the_errata_are_marked(
-    subtests: pytest.Subtests,
-) -> None:
-    for name, step in PRINTED:
-        with subtests.test(name=name, step=step.title):
-            table = printed_table(step)
-            cells = re.findall(r"<td( class=\"erratum\")?>(?:<s>)?([^<]*)", table)[
-                1:
-            ]  # the corner is empty
-            assert [figure or "_" for _, figure in cells] == list(step.notes.figures)
-            assert [bool(erratum) for erratum, _ in cells] == list(step.differing.ravel())
+@cases("name, step", PRINTED)
+def test_every_printed_figure_stands_there_and_just_the_errata_are_marked(name, step) -> None:
+    table = printed_table(step)
+    cells = re.findall(r"<td( class=\"erratum\")?>(?:<s>)?([^<]*)", table)[
+        1:
+    ]  # the corner is empty
+    assert [figure or "_" for _, figure in cells] == list(step.notes.figures)
+    assert [bool(erratum) for erratum, _ in cells] == list(step.differing.ravel())
 
 
 def test_under_an_erratum_stands_the_number_of_the_arithmetic() -> None:

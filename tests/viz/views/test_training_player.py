@@ -10,6 +10,7 @@ from model.analysis.heads.ranking import scores
 from model.analysis.heads.statistics import families
 from model.nn.places import head_label
 from model.training.checkpoints import Archive, shipped_training_run
+from tests.cases import cases
 from tests.model.tiny import loaded
 from viz.views.all_heads.patterns import BY_NAME
 from viz.views.training.player import message
@@ -108,14 +109,13 @@ def test_the_lines_of_a_chart_can_be_told_apart() -> None:
             assert len(set(looks)) == len(looks)
 
 
-def test_every_head_has_a_name_of_its_own(subtests: pytest.Subtests) -> None:
-    for place, expected in [
-        ("decoder.1.self", "L1H2"),
-        ("decoder.0.cross", "cross L0H2"),
-        ("encoder.1.self", "encoder L1H2"),
-    ]:
-        with subtests.test(place=place):
-            assert head_label((place, 2)) == expected
+@cases("place, expected", [
+    ("decoder.1.self", "L1H2"),
+    ("decoder.0.cross", "cross L0H2"),
+    ("encoder.1.self", "encoder L1H2"),
+])  # fmt: skip
+def test_every_head_has_a_name_of_its_own(place, expected) -> None:
+    assert head_label((place, 2)) == expected
 
 
 def test_parts_are_named_in_words() -> None:

@@ -17,8 +17,9 @@ import { Fade, HEAD } from "./fade.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
 import { drawAlso, drawHeadline, writeParts } from "./headline.js";
 import { Header } from "./header.js";
+import { foreseen } from "./held.js";
 import { More } from "./more.js";
-import { runNumbers } from "./motion.js";
+import { runNumbers, stopNumbers } from "./motion.js";
 import { drawNow, drawSure } from "./now.js";
 import { brief, precise, simple } from "./numbers.js";
 import { Panel } from "./panel.js";
@@ -77,8 +78,9 @@ export class Drawing {
       this.resized = true;
       this.schedule();
     };
-    this.resize = new ResizeObserver(() => root.clientWidth !== this.width && this.measureAgain());
-    for (const part of [parts.stage, root]) this.resize.observe(part);
+    const isOther = () => root.clientWidth !== this.width || parts.headline.offsetHeight !== this.titleHeight;
+    this.resize = new ResizeObserver(() => isOther() && this.measureAgain());
+    for (const part of [parts.stage, parts.headline, root]) this.resize.observe(part);
     addEventListener("resize", this.measureAgain); // a window that becomes lower leaves the width as it is
   }
 
@@ -133,6 +135,8 @@ export class Drawing {
     this.measure();
     for (const name of REPORTED) root.dataset[name] = state[name];
     root.dataset.queries = layer.queries;
+    root.dataset.layer = layer.name;
+    root.dataset.changed = explorer.baseline !== null;
     root.dataset.ready = "false";
     this.beside = false;
     explorer.controls.mark(explorer);
@@ -154,9 +158,9 @@ export class Drawing {
   /** Measures how large the picture may be. That is slow right after a change of the page. */
   measure() {
     const { root, isSplit } = this;
+    if (!this.resized && isSplit === root.classList.contains("split")) return;
     this.width = root.clientWidth;
     this.titleHeight = this.parts.headline.offsetHeight;
-    if (!this.resized && isSplit === root.classList.contains("split")) return;
     this.isNarrow = matchMedia("(max-width: 900px)").matches || this.width < LEAST;
     root.classList.toggle("narrow", this.isNarrow); // all that is below the map
     root.classList.toggle("split", isSplit);
@@ -242,6 +246,12 @@ export class Drawing {
     this.fade.turn(turning.figure, turning.palette, { rolls: turning.rolls, also, ended });
   }
 
+  /** Numbers that still stand on the page are those of the run that is left: they stay as they are. */
+  leaveNumbers() {
+    this.fade.end();
+    stopNumbers();
+  }
+
   /** The tokens above the map with their arcs, what the numbers say in a sentence, and what is chosen beside them. */
   drawAround() {
     const { explorer, parts, picture } = this;
@@ -264,7 +274,7 @@ export class Drawing {
     const { parts, header } = this;
     const shown = shownScene(this.scene(...this.runs()));
     this.root.classList.toggle("changed", shown.before !== null);
-    if (drawHeadline(parts.headline, shown) && parts.headline.offsetHeight !== this.titleHeight) this.measureAgain();
+    drawHeadline(parts.headline, shown);
     drawAlso(parts.also, shown);
     drawNow(parts.large, shown);
     drawSure(parts.surename, shown, header.isAbove);
@@ -291,6 +301,7 @@ export class Drawing {
     this.settle();
     this.derived.foresee(explorer.layer);
     explorer.python.askForCheck(explorer.received);
+    explorer.python.askAhead(explorer.received, (run) => foreseen(explorer.received, run) !== null);
   }
 
   /** How the chosen number is computed. */

@@ -17,7 +17,7 @@ import { Drawing } from "./drawing.js";
 import { moveAmongRadios } from "./elements.js";
 import { contains, PLOTLY_TOKENS, windowAround, windowBetween, within } from "./geometry.js";
 import { CHOOSE, tellShown } from "./head_events.js";
-import { layersOf, remember, remembered } from "./held.js";
+import { foreseen, keepAhead, layersOf, remember, remembered } from "./held.js";
 import { followLecture } from "./lecture.js";
 import { Python, REPORTED } from "./python.js";
 import { rowOf } from "./steps.js";
@@ -46,14 +46,17 @@ export class Explorer {
     this.controls = new Controls(this.parts, (change) => this.choose(change));
     this.asked = (event) => this.take(event);
     channel.addEventListener(CHOOSE, this.asked);
-    followLecture(this, this.mountedUntil.signal);
+    const { signal } = this.mountedUntil;
+    document.addEventListener("click", ({ target }) => this.turn(target), { capture: true, signal });
+    followLecture(this, signal);
   }
 
   /** New data or a new theme. */
   receive(data) {
     const palette = paletteOf(this.parent.host ?? this.parent, data.theme, this.palette);
     if (data === this.received && palette === this.palette) return;
-    if (this.python.isOvertaken(data)) return;
+    if (this.isOutdated(data) || this.python.isOvertaken(data)) return;
+    if (Object.keys(data.turns ?? {}).length) keepAhead([data, ...data.ahead]);
     const layers = layersOf(data);
     if (!layers) {
       this.python.open(data, data.layer.name, true, true);
@@ -74,6 +77,30 @@ export class Explorer {
     this.controls.build(this);
     this.drawing.draw();
     this.tellHead();
+  }
+
+  /** A click, maybe on a switch of the page: shows the run to which it leads at once, where Python has sent it ahead. Python
+   *  answers as ever, with the same message if all is as it was foreseen. */
+  turn(target) {
+    const { run: from, turns = {} } = this.received ?? {};
+    const name = Object.keys(turns).find((name) => target.closest(`[class*="st-key-${name}"] label`));
+    if (!name) return;
+    const input = target.closest("label").querySelector("input");
+    const checked = target === input ? input.checked : !input.checked; // its label is clicked before it
+    if (input.disabled || checked === turns[name].on) return;
+    const found = foreseen(this.received, turns[name].run);
+    if (!found) return;
+    this.drawing.leaveNumbers();
+    this.receive(found);
+    this.turned = { from, input, checked };
+  }
+
+  /** Whether a message is of the run that was left by a switch which still stands as the reader has turned it. */
+  isOutdated({ run }) {
+    const { from, input, checked } = this.turned ?? {};
+    const isOutdated = run === from && input.isConnected && input.checked === checked;
+    if (!isOutdated) this.turned = null;
+    return isOutdated;
   }
 
   /** Takes over what a message shows, and returns whether its numbers are others: a server that starts anew sends the
@@ -288,5 +315,5 @@ function stateOf(mount) {
 /** What a message says, but for the numbers of its layers. */
 function wordsOf(data, { layer, baseline }) {
   const here = (run) => run && [run.digest, Object.values(run.around).map(({ numbers }) => numbers !== null)];
-  return JSON.stringify({ ...data, layer: here(layer), baseline: here(baseline) });
+  return JSON.stringify({ ...data, ahead: [], layer: here(layer), baseline: here(baseline) });
 }

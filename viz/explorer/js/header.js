@@ -60,7 +60,8 @@ export class Header {
     this.holder.hidden = !isShown;
     if (!isShown) return;
     this.scene = scene;
-    if (this.drawn.differs("tokens", keys, figure.layout, figure.window, hero.sure, this.isOne)) this.build(figure);
+    const place = JSON.stringify([figure.layout, figure.window, figure.sink]); // each figure has objects of its own
+    if (this.drawn.differs("tokens", keys, place, hero.sure, this.isOne, this.isAbove)) this.build(figure);
     this.mark();
     this.drawArcs(scene.cell.query);
   }

@@ -13,9 +13,9 @@ const say = sentencesOf("headline");
 
 const MOSTLY = 0.5; // a weight from which on a token attends mostly to one key
 
-/** Writes the title; whether it is another one. `scene`: of the shown run. */
+/** Writes the title. `scene`: of the shown run. */
 export function drawHeadline(holder, scene) {
-  return writeParts(holder, scene.before ? changeInWords(scene) : [scene.isUnchanged ? "Before: " : "", ...rowInWords(scene)]);
+  writeParts(holder, scene.before ? changeInWords(scene) : [scene.isUnchanged ? "Before: " : "", ...rowInWords(scene)]);
 }
 
 /** Writes what else a change did; nothing where there is no change. */
@@ -23,12 +23,11 @@ export function drawAlso(holder, scene) {
   writeParts(holder, scene.before ? alsoInWords(scene) : []);
 }
 
-/** Writes parts: texts, tokens as chips, numbers. Whether that is another text. */
+/** Writes parts: texts, tokens as chips, numbers. */
 export function writeParts(holder, parts) {
   holder.hidden = !parts.length;
-  if (holder.textContent === inPlain(parts)) return false;
+  if (holder.textContent === inPlain(parts)) return;
   holder.replaceChildren(...parts.map((part) => (part.axis ? chipOf(part) : part.number ? element("b", {}, part.number) : part)));
-  return true;
 }
 
 /** A token on a plate, in the tint of its axis. */

@@ -9,7 +9,11 @@ const MOST_GROUPS = 10;
 const held = (globalThis[Symbol.for("attention-explorer-layers")] ??= new Map()); // by digest
 const groups = (globalThis[Symbol.for("attention-explorer-groups")] ??= new Map()); // around heads, by part
 const messages = (globalThis[Symbol.for("attention-explorer-messages")] ??= new Map()); // by run and layer
+const ahead = (globalThis[Symbol.for("attention-explorer-ahead")] ??= new Map()); // by run and layer
+const MOST_AHEAD = 4; // the switches of mask and scaling, each both ways
 const OF_LAYER = ["layer", "baseline", "queries", "keys", "stages", "formulas", "code"];
+const OF_RUN = [...OF_LAYER, "run", "device", "claims", "certificate", "check", "checked", "turns"];
+const OF_HERO = ["change", "sure", "loss", "decimals", "ways"]; // the rest is of the head and the detail, which move
 
 /** The layer of a message and its baseline, if it has one; null where one is said to be here and is not. */
 export function layersOf(message) {
@@ -52,6 +56,23 @@ export function remember(message) {
 export function remembered(message, name) {
   const said = messages.get(`${message.run} ${name}`);
   return said && layersOf(said) ? { ...message, ...said } : null;
+}
+
+/** Keeps messages of runs to which a switch of the page may lead. */
+export function keepAhead(messages) {
+  for (const other of messages) keep(ahead, `${other.run} ${other.layer.name}`, other, MOST_AHEAD);
+}
+
+/** The message of another run of the shown layer, beside a message that is shown; null where it is not here. */
+export function foreseen(message, run) {
+  const other = ahead.get(`${run} ${message.layer.name}`);
+  const hero = other && { ...message.hero, ...those(OF_HERO, other.hero) };
+  const found = other && { ...message, ...those(OF_RUN, other), hero, ahead: [] };
+  return found && layersOf(found) ? found : null;
+}
+
+function those(names, facts) {
+  return Object.fromEntries(names.map((name) => [name, facts[name]]));
 }
 
 function withoutArrays(facts) {

@@ -16,6 +16,7 @@ export default function mountInApp({ data, parentElement, setStateValue, setTrig
     open: (layer) => setTriggerValue("layer", layer),
     detail: (detail) => setTriggerValue("detail", detail),
     check: (run) => setTriggerValue("check", run),
+    ahead: (run) => setTriggerValue("ahead", run),
   });
   const mounted = (explorer.mounted = {});
   explorer.receive(unpacked(data, explorer.received));

@@ -27,6 +27,11 @@ export function runNumbers(share) {
   }
 }
 
+/** Lets none of the numbers that stand on the page run any more. */
+export function stopNumbers() {
+  for (const one of document.querySelectorAll("[data-was]")) delete one.dataset.was;
+}
+
 /** Slow at both ends. */
 export function eased(share) {
   return share * share * (3 - 2 * share);

@@ -210,8 +210,8 @@ let ticks = null; // as last drawn
  *  on a canvas of the page would lay out the page. */
 function ticksOf(figure, palette) {
   const { layout, window, rowLabels, columnLabels } = figure;
-  const place = JSON.stringify([layout, window, palette.signature, densityNow()]);
-  if (drawn.differs("ticks", place, rowLabels, columnLabels)) {
+  const labels = [layout.rowTicks.map((row) => rowLabels[row]), layout.columnTicks.map((column) => columnLabels[column])];
+  if (drawn.differs("ticks", JSON.stringify([layout, window, labels, palette.signature, densityNow()]))) {
     ticks = document.createElement("canvas");
     const context = context2d(ticks, layout.width, layout.height);
     for (const box of layout.boxes) paintTicks(context, figure, box, palette);

@@ -1,11 +1,13 @@
 // The conversation with Python: what the reader chose, told a moment later; and what Python is asked for, a
-// layer or the check of a long run.
+// layer, the check of a long run, or the runs to which the switches of the page lead.
 
 export const REPORTED = ["head", "stage", "query", "key"];
 export const REPORT_DELAY = 250; // milliseconds
+const AHEAD_DELAY = 1000; // milliseconds after the last drawing: a switch has come to its end
 
 export class Python {
-  /** `tell` takes a choice, `open` an opened layer, `check` the run whose check is to be made. */
+  /** `tell` takes a choice, `open` an opened layer, `check` the run whose check is to be made,
+   *  `ahead` the run whose switches lead to others that are to be sent. */
   connect(told) {
     Object.assign(this, { told });
   }
@@ -46,7 +48,15 @@ export class Python {
     this.told.check(run);
   }
 
+  /** Asks for the runs to which switches lead from this message, later than all else that is asked for. */
+  askAhead({ run, turns = {} }, isKnown) {
+    clearTimeout(this.asking);
+    const ask = () => Object.values(turns).every(({ run }) => isKnown(run)) || this.told.ahead(run);
+    if (Object.keys(turns).length) this.asking = setTimeout(ask, AHEAD_DELAY);
+  }
+
   close() {
+    clearTimeout(this.asking);
     clearTimeout(this.reporting);
     clearTimeout(this.opened);
   }

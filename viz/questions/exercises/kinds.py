@@ -152,6 +152,8 @@ def largest_weight(source: ExerciseSource, random: Random) -> Exercise | None:
     apart = scores.values[best] - scores.values[following]
     if apart <= 0:
         return None
+    ratio = math.exp(apart)
+    digits = 2 if ratio < 10 else 1 if ratio < 100 else 0  # three digits of a ratio from 1 up
     own = row.weights((row.keys[best], row.keys[following]))
     return Exercise(
         say("keys_gets_largest", row=row.name),
@@ -168,14 +170,14 @@ def largest_weight(source: ExerciseSource, random: Random) -> Exercise | None:
                 best_written=scores.written[best],
                 following_written=bracketed(scores.written[following]),
                 apart=decimal(apart, 2),
-                exp=_ratio(math.exp(apart)),
+                exp=decimal(ratio, digits),
             ),
         ),
         (
             Answer(
                 f"{row.labels[best]}, times the next",
-                (math.exp(apart),),
-                _ratio_digits(math.exp(apart)),
+                (ratio,),
+                digits,
                 (own[0] / own[1],) if own[1] else (),
             ),
         ),
@@ -240,15 +242,6 @@ def entropy_of_a_row(source: ExerciseSource, random: Random) -> Exercise:
 
 def _surprise(weight: float) -> float:
     return -weight * math.log(weight) if weight > 0 else 0.0
-
-
-def _ratio_digits(ratio: float) -> int:
-    """Decimals that show three digits of a ratio from 1 up."""
-    return 2 if ratio < 10 else 1 if ratio < 100 else 0
-
-
-def _ratio(ratio: float) -> str:
-    return decimal(ratio, _ratio_digits(ratio))
 
 
 _ENTRIES = 4  # of a vector that is normalized by hand

@@ -12,8 +12,8 @@ import streamlit as st
 
 from model.nn.places import Head
 from model.serving.engine import Request
-from viz.explorer.bundle import BUNDLED
-from viz.explorer.heads import THEME, all_heads
+from viz.explorer.bundle import BUNDLED, component_script
+from viz.explorer.heads import THEME, all_heads, in_view
 from viz.explorer.packing import Json, packed
 from viz.shell.frame import frame
 from viz.state.look import traced
@@ -22,14 +22,14 @@ from viz.state.session import change_view, current
 _FOLDER = Path(__file__).parent
 _KEY = "head-picker"
 _OPENS, _OPENED = "head-picker-opens", "head-picker-opened"  # the run whose maps the browser has
-_LAST = "head-picker-heads"  # session state: a run, whether with maps, and its heads
+_LAST = "head-picker-heads"  # session state: a run, the layers with maps, and its heads
 _CHOSEN = "head-picker-chosen"  # session state: a head that the page does not show yet
 _STYLE = (BUNDLED / "picker.css").read_text(encoding="utf-8")
 _component = st.components.v2.component(
     "head_picker",
     html=(_FOLDER / "picker.html").read_text(encoding="utf-8"),
     css=_STYLE.replace("}", "}\n"),  # Streamlit takes a string of one line for a path
-    js=(BUNDLED / "picker.js").read_text(encoding="utf-8"),
+    js=component_script("picker.js"),
 )
 
 
@@ -42,19 +42,20 @@ def head_picker(request: Request) -> None:
     if state.pop(_OPENS, False):
         state[_OPENED] = request
     frame().head = current().place, current().head
-    _draw(request, has_maps=state.get(_OPENED) == request, docked=False)
+    names = tuple(one.name for one in traced(request).attention)
+    _draw(request, names if state.get(_OPENED) == request else (), docked=False)
 
 
 def docked_heads(request: Request) -> None:
-    """The heads of a run, each with its map, as a part of the page."""
+    """The heads of a run as a part of the page, those in view with their maps."""
     if st.session_state.pop(_CHOSEN, False):
         st.rerun()
-    _draw(request, has_maps=True, docked=True)
+    _draw(request, in_view(traced(request), current().place), docked=True)
 
 
-def _draw(request: Request, *, has_maps: bool, docked: bool) -> None:
+def _draw(request: Request, mapped: tuple[str, ...], *, docked: bool) -> None:
     view = current()
-    said = message(request, (view.place, view.head), has_maps=has_maps)
+    said = message(request, (view.place, view.head), mapped)
     _component(
         key=_KEY,
         data=packed({**said, "docked": docked}),
@@ -64,22 +65,22 @@ def _draw(request: Request, *, has_maps: bool, docked: bool) -> None:
     )
 
 
-def message(request: Request, chosen: Head, *, has_maps: bool) -> Mapping[str, object]:
-    """All heads of a run in their families, the chosen one, and their maps if they are wanted."""
+def message(request: Request, chosen: Head, mapped: tuple[str, ...]) -> Mapping[str, object]:
+    """All heads of a run in their families, the chosen one, and the maps of the heads of some layers."""
     return {
         "run": f"{hash(request):x}",
         "chosen": {"place": chosen[0], "head": chosen[1]},
-        "families": _families(request, has_maps=has_maps),
+        "families": _families(request, mapped),
         "theme": THEME,
     }
 
 
-def _families(request: Request, *, has_maps: bool) -> list[Json]:
+def _families(request: Request, mapped: tuple[str, ...]) -> list[Json]:
     """All heads of a run. Those of the last one are kept: another head is chosen among the same maps."""
     asked, families = st.session_state.get(_LAST, (None, []))
-    if asked != (request, has_maps):
-        families = all_heads(traced(request), request.intervention.ablated, has_maps=has_maps)
-        st.session_state[_LAST] = (request, has_maps), families
+    if asked != (request, mapped):
+        families = all_heads(traced(request), request.intervention.ablated, mapped=mapped)
+        st.session_state[_LAST] = (request, mapped), families
     return families
 
 

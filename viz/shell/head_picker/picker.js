@@ -14,7 +14,6 @@ import { sentencesOf } from "./sentences.js";
 const say = sentencesOf("picker");
 
 const HIDDEN = 255; // of the bytes of a map: no token of the block may be looked at
-const MOST = 64; // docked heads of a family that are seen at once; of more, those of one layer
 const ONE = 250; // of the bytes of a map: a weight of 1
 const LONGEST = 14; // letters on the button, “encoder L11H11”; the name of somebody's module may have more
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -84,7 +83,8 @@ export class Picker {
     // Python may not know yet what was chosen here: only what it changes counts.
     if (!isBuilt || chosen !== this.told) this.choose(data.chosen);
     Object.assign(this, { received: data, palette, heads, told: chosen });
-    const hasOthers = this.drawn.differs("maps", data.run, palette, data.families.some(({ maps }) => maps));
+    const mapped = data.families.flatMap(({ maps }) => Object.keys(maps ?? {})).join();
+    const hasOthers = this.drawn.differs("maps", data.run, palette, mapped);
     if (!hasOthers && isBuilt) return;
     this.dropPaint?.();
     this.dropPaint = afterFrame(() => this.paint()); // the picture comes first
@@ -118,8 +118,8 @@ export class Picker {
     };
     this.isDocked = this.root.classList.contains("docked");
     this.parts = families.map((family) => {
-      const { title, layers, heads } = family;
-      const form = this.isDocked && layers.length * heads > MOST ? "long" : null;
+      const { title, layers, isLong } = family;
+      const form = this.isDocked && isLong ? "long" : null;
       const rows = layers.map((layer) => rowOf(layer, family));
       const grid = element("div", { class: form, role: "grid", "aria-label": title, style: `--layers:${layers.length}` }, ...rows);
       return element("section", {}, families.length > 1 && !this.isDocked ? element("h3", {}, title) : null, grid);
@@ -156,19 +156,20 @@ export class Picker {
     return Object.assign(made, { place, head, full });
   }
 
-  /** Draws each head's map, where Python has sent them. */
+  /** Draws each head's map, where Python has sent them. Maps of another run, or in other colours, go. */
   paint() {
-    for (const { layers, heads, maps, rows, columns } of this.received.families) {
-      if (!maps) continue;
-      layers.forEach(({ name }, layer) => {
+    if (this.drawn.differs("run", this.received.run, this.palette)) {
+      for (const { firstChild } of this.buttons.flat()) firstChild.width = firstChild.height = 1;
+    }
+    for (const { heads, maps, rows, columns } of this.received.families) {
+      for (const [name, ofLayer] of Object.entries(maps ?? {})) {
         for (let head = 0; head < heads; head++) {
-          const start = (layer * heads + head) * rows * columns;
-          const bytes = maps.subarray(start, start + rows * columns);
+          const bytes = ofLayer.subarray(head * rows * columns, (head + 1) * rows * columns);
           const values = Float32Array.from(bytes, (byte) => (byte === HIDDEN ? NaN : byte / ONE));
           const canvas = this.found({ place: name, head }).firstChild;
           paintPixels(canvas, { values, rows, columns }, this.palette.scale.weight, { low: 0, high: 1 });
         }
-      });
+      }
     }
   }
 

@@ -67,7 +67,7 @@ def parts(model: "Model") -> Json:
         "labels": _written(model),
         "words": words(model),
         "said": {name: said.words for name, change in CHANGES.items() for said in said_of(change)},
-        "heads": {"families": all_heads(trace, has_maps=False), "theme": THEME},
+        "heads": {"families": all_heads(trace), "theme": THEME},
         "probe": {"text": trace.text, "logits": floats(trace.prediction.after(-1))},
     }
 

@@ -54,7 +54,13 @@ def words(model: "Model") -> Json:
             slotted = _slotted(model, long, place)
             if base is None:
                 base = slotted
-            case = _case(place, intervention)
+            # What js/words.js calls a case, too.
+            ways = {
+                "open": intervention.mask == "none",
+                "unscaled": intervention.scale == 1,
+                "ablated": bool(intervention.ablated),
+            }
+            case = " ".join([place, *(way for way, holds in ways.items() if holds)])
             changes[case] = list(_differences(base, slotted))
             for count, runs in short.items():
                 few = _with_heads(_message(model, runs, place))
@@ -65,16 +71,6 @@ def words(model: "Model") -> Json:
                     _differences(slotted, _slotted(model, unplaced, place))
                 )
     return {"base": base, "changes": {case: some for case, some in sorted(changes.items()) if some}}
-
-
-def _case(place: str, intervention: Intervention) -> str:
-    """What js/words.js calls a case, too."""
-    ways = {
-        "open": intervention.mask == "none",
-        "unscaled": intervention.scale == 1,
-        "ablated": bool(intervention.ablated),
-    }
-    return " ".join([place, *(way for way, holds in ways.items() if holds)])
 
 
 def _runs(

@@ -22,7 +22,7 @@ from viz.shell.panel import Caption, Formula, Panel, Table
 from viz.state.look import Look
 from viz.state.navigation import HOME, view_link
 from viz.state.session import current
-from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
+from viz.views.all_heads.choice import choose_family, head_names, name_of, of_heads, table_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -66,7 +66,7 @@ def ablation(look: Look) -> Panel:
         values, before = values[:, watched], before[watched]
         what = f" of {bold_token(tokens[watched].text)}"
     change = effects.change(measure, watched)
-    names = [name_of(look, head) for head in effects.heads]
+    names = head_names(look, effects.heads)
     decimals = _decimals(measure, float(np.abs(change).max()), rounding(look.trace))
     digits, by_head = min(decimals, 3), dict(zip(effects.heads, change, strict=True))
     most = effects.heads[int(np.abs(change).argmax())]

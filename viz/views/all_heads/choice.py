@@ -1,7 +1,7 @@
 """What the screens of heads share: the family of heads, the chosen head beside a picture of all, and one
 number of each head as a grid or as a list."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -64,6 +64,12 @@ def name_of(look: Look, head: Head) -> str:
     return look.trace.find(head[0]).place.head(head[1])
 
 
+def head_names(look: Look, heads: Iterable[Head]) -> list[str]:
+    """The same of many heads: a family has hundreds."""
+    before = {one.name: one.place.before_head for one in look.trace.attention}
+    return [f"{before[layer]}H{head}" for layer, head in heads]
+
+
 def jobs_of(look: Look, heads: Sequence[Head]) -> list[str]:
     """The first job of each head in a word, as a profile that ships has shown it; "" where none is known."""
     profile = profile_of(look.model)
@@ -98,7 +104,7 @@ def of_heads(
     words: what hovering says of a value, after the head's name.
     """
     heads = family.heads(look.trace)
-    jobs, names = jobs_of(look, heads), [name_of(look, head) for head in heads]
+    jobs, names = jobs_of(look, heads), head_names(look, heads)
     hovered = [
         f"{name}<br>{words(float(value))}" for name, value in zip(names, values, strict=True)
     ]
@@ -175,5 +181,5 @@ def chosen_head(look: Look, title: str = "", cell: tuple[int, int] | None = None
 def table_of(look: Look, heads: Sequence[Head], columns: Mapping[str, object]) -> dict[str, object]:
     """A row for each head, with its name and its job."""
     jobs = jobs_of(look, heads)
-    named: dict[str, object] = {"head": [name_of(look, head) for head in heads]}
+    named: dict[str, object] = {"head": head_names(look, heads)}
     return named | ({"job": jobs} if any(jobs) else {}) | dict(columns)

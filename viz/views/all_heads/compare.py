@@ -62,7 +62,21 @@ def two_sentences(look: Look) -> Panel:
 def two_models(look: Look) -> Panel:
     """The head and one of another model, on the same sentence unless another one is typed."""
     choose_family(look)
-    model = _second_model(look)
+    # The model on the right: one that is chosen, else the first that ships beside the open one.
+    own, chosen = look.request.model, current().second_model
+    here = [name for name, entry in hub_models.items() if others_allowed() and is_on_disk(entry)]
+    names = [name for name in dict.fromkeys([*models, *here]) if name != own]
+    start = chosen if chosen in names else names[0]
+    model: str = st.selectbox(
+        say("model_right"),
+        names,
+        format_func=model_title,
+        **shown(
+            "compare-second-model",
+            start,
+            lambda picked: change_view(replace(current(), second_model=picked)),
+        ),
+    )
     return _compared(look, model, _second_text(look, model))
 
 
@@ -156,25 +170,6 @@ class ComparedHead:
                 Caption(f"{words}."),
             ],
         )
-
-
-def _second_model(look: Look) -> str:
-    """The model on the right: one that is chosen, else the first that ships beside the open one."""
-    own, chosen = look.request.model, current().second_model
-    here = [name for name, entry in hub_models.items() if others_allowed() and is_on_disk(entry)]
-    names = [name for name in dict.fromkeys([*models, *here]) if name != own]
-    start = chosen if chosen in names else names[0]
-    model: str = st.selectbox(
-        say("model_right"),
-        names,
-        format_func=model_title,
-        **shown(
-            "compare-second-model",
-            start,
-            lambda picked: change_view(replace(current(), second_model=picked)),
-        ),
-    )
-    return model
 
 
 def _second_text(look: Look, model: str) -> str:

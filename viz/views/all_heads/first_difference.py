@@ -202,7 +202,10 @@ def _pictures(
 ) -> Sequence[go.Figure]:
     """This run, the other one and the difference, on one scale, with a frame around the cell."""
     tokens, keys = _tokens(trace, parting)
-    first, second, _ = parting.pair.of_head
+    pair = parting.pair
+    first, second = (
+        each if each.ndim == 2 else each[parting.head] for each in (pair.first, pair.second)
+    )
     row, column = parting.cell
     start = 0
     if keys:

@@ -27,7 +27,7 @@ from viz.shell.pictures import checked
 from viz.state.look import Look, loaded, traced
 from viz.state.navigation import HOME, view_link
 from viz.state.session import current
-from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
+from viz.views.all_heads.choice import choose_family, head_names, of_heads, table_of
 from viz.views.laboratory.effects import effects
 
 say = sentences_of("all_heads.first_token")
@@ -186,7 +186,7 @@ def _largest(
     look: Look, means: TokenAsKey, by: Wide, word: str = "Highest", values: Wide | None = None
 ) -> str:
     """The heads that lead by some numbers, with the number of the leader."""
-    names = [name_of(look, head) for head in means.heads]
+    names = head_names(look, means.heads)
     ranked = np.where(np.isnan(by), -np.inf, by)
     leading, several = led_by(names, ranked, decimals=2)
     value = (by if values is None else values)[int(ranked.argmax())]

@@ -21,7 +21,7 @@ from viz.shell.controls import LISTED
 from viz.shell.panel import Caption, Check, Code, Formula, Panel, Part, Table
 from viz.state.look import Look
 from viz.state.session import current
-from viz.views.all_heads.choice import name_of
+from viz.views.all_heads.choice import head_names
 
 say = sentences_of("all_heads.joined")
 
@@ -94,7 +94,7 @@ def through_output(look: Look) -> Panel:
 
 def _look(look: Look, together: Merged, *, by_identity: bool, whole: bool) -> str:
     heads, _, width = together.outputs.shape
-    names = [name_of(look, (look.place, head)) for head in range(heads)]
+    names = head_names(look, [(look.place, head) for head in range(heads)])
     lengths = np.linalg.norm(together.written, axis=-1).mean(-1).astype(np.float64)
     longest, _ = led_by(names, lengths, decimals=2)
     framed = "" if whole else say("frame_around_chosen", names=names[look.head])

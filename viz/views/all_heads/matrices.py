@@ -43,7 +43,7 @@ from viz.shell.panel import Caption, Check, Formula, Panel, Part, Table, refusal
 from viz.shell.pictures import TABLED, of_all_pairs
 from viz.state.engine import engine
 from viz.state.look import Look, loaded, traced
-from viz.views.all_heads.choice import name_of
+from viz.views.all_heads.choice import head_names, name_of
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -348,8 +348,8 @@ def _composition(look: Look) -> Panel:
         ],
         table=Table(
             {
-                "writes": [name_of(look, one.earlier) for one in ratios],
-                "reads": [name_of(look, one.later) for one in ratios],
+                "writes": head_names(look, [one.earlier for one in ratios]),
+                "reads": head_names(look, [one.later for one in ratios]),
                 "through": [one.reads for one in ratios],
                 "ratio": [one.ratio for one in ratios],
                 "times random": [one.ratio / base for one in ratios],

@@ -31,6 +31,7 @@ from viz.views.all_heads.choice import (
     beside_chosen,
     cell_of,
     choose_family,
+    head_names,
     jobs_of,
     name_of,
     of_heads,
@@ -57,7 +58,7 @@ def grid(look: Look) -> Panel:
     """Every head as a small map, with the name of its job where that is known."""
     family = choose_family(look)
     weights, known = _tiles(look.request, family), scores_of(look.request, family)
-    names = [name_of(look, head) for head in known.heads]
+    names = head_names(look, known.heads)
     profile = profile_of(look.model)
     labels = {} if profile is None else labels_by_head(profile)
     keys = len(family.members(look.trace)[0].vectors[1])
@@ -75,7 +76,14 @@ def grid(look: Look) -> Panel:
         jobs=jobs,
     )
     columns = {one.title: known.values[one.name] for one in SHARES if one.name in known.values}
-    below: list[Part] = [Caption(_how_to_read(weights, groups)), partial(checked, look)]
+    # groups: heads of keys and values, where heads share them.
+    queries, keys = weights.block
+    words = say("tile_rows_queries")
+    if max(queries, keys) > 1:
+        words += say("text_long_cell_shows", queries=queries, keys=keys)
+    if groups:
+        words += say("frames_colour_heads", groups=groups)
+    below: list[Part] = [Caption(words), partial(checked, look)]
     if profile is not None and any(jobs):
         text = made(shipped_profiles()[look.model.name]).text
         below.insert(
@@ -124,17 +132,6 @@ def _role(known: Scores, head: Head) -> str:
     return f"{best.title.lower()}: {known.values[best.name][place]:.2f}"
 
 
-def _how_to_read(weights: Tiles, groups: int) -> str:
-    """groups: heads of keys and values, where heads share them."""
-    queries, keys = weights.block
-    words = say("tile_rows_queries")
-    if max(queries, keys) > 1:
-        words += say("text_long_cell_shows", queries=queries, keys=keys)
-    if groups:
-        words += say("frames_colour_heads", groups=groups)
-    return words
-
-
 BY_NAME = {statistic.name: statistic for statistic in STATISTICS}
 SAID_TWICE = REPEATED
 
@@ -149,8 +146,13 @@ def pattern(look: Look) -> Panel:
     key = f"all-heads-score-{len(titles)}"
     statistic = present[one_listed("Score", titles, key)]
     values = known.values[statistic.name]
-    leading, several = led_by([name_of(look, head) for head in known.heads], values, decimals=3)
+    leading, several = led_by(head_names(look, known.heads), values, decimals=3)
     unit = "" if statistic in SHARES else f" {statistic.unit}"
+    # Which statistics this text cannot give, and why.
+    parts: list[Part] = []
+    for reason in dict.fromkeys(known.refused.values()):
+        titles = [BY_NAME[name].title for name, why in known.refused.items() if why == reason]
+        parts.append(Caption(f"Not measured here: {', '.join(titles)}. {plain(reason)}"))
     panel = Panel(
         f"all-heads-pattern-{statistic.name}",
         look_for=f"Highest here: {leading} with {values.max():.3f}{unit}{' each' if several else ''}. "
@@ -161,7 +163,7 @@ def pattern(look: Look) -> Panel:
             *(_repeated(look, known) if statistic.name == "induction" else []),
         ],
         below=[
-            *_left_out(known),
+            *parts,
             *(_repeated(look, known) if "induction" in known.refused else []),
         ],
         table=Table(
@@ -193,15 +195,6 @@ def _called(look: Look, known: Scores, statistic: Statistic) -> str:
     return say("none_induction_head")
 
 
-def _left_out(known: Scores) -> list[Part]:
-    """Which statistics this text cannot give, and why."""
-    parts: list[Part] = []
-    for reason in dict.fromkeys(known.refused.values()):
-        titles = [BY_NAME[name].title for name, why in known.refused.items() if why == reason]
-        parts.append(Caption(f"Not measured here: {', '.join(titles)}. {plain(reason)}"))
-    return parts
-
-
 def _repeated(look: Look, known: Scores) -> list[Part]:
     """The way to a text with more repeated tokens, where this one has too few to show induction heads."""
     is_enough = (
@@ -228,7 +221,7 @@ def from_word_to_word(look: Look) -> Panel:
             label, range(len(tokens)), format_func=named.__getitem__, **control(field, "pair")
         )
     weights, heads = looking(look.trace, family, query, key), family.heads(look.trace)
-    names = [name_of(look, head) for head in heads]
+    names = head_names(look, heads)
     leading, several = led_by(names, weights, decimals=3)
     put, each = ("put", " each") if several else ("puts", "")
     one, other = bold_token(queries[query].text, query), bold_token(keys[key].text, key)

@@ -1,9 +1,9 @@
 """What stands out in this text: the findings of a scan by all methods, each with its check and a link."""
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,7 @@ def what_stands_out(look: Look) -> Panel:
         (offer.name, look.request),
         partial(_work, look.model, trace),
         offer,
-        partial(_sought, look, heads),
+        partial(_sought, cache(partial(_maps, look)), heads),
     )
     panel = Panel("all-heads-scan")
     if run is None or run.found is None or not run.complete:
@@ -75,21 +75,24 @@ def what_stands_out(look: Look) -> Panel:
     )
 
 
-def _sought(look: Look, heads: int, run: Passes[Scan]) -> None:
+def _sought(maps: Callable[[], str], heads: int, run: Passes[Scan]) -> None:
     """What stands in the picture's place while the passes run: the maps of the heads, in full colour those
     that have been left out."""
     st.markdown(say("model_reads_text", heads=heads))
     if heads > MAPS:
         return
     done = 0 if run.found is None else run.found.done
-    maps = "".join(
+    rule = f".sought .frame:nth-child(n + {done + 1}) {{ opacity: 0.3 }}"
+    st.html(
+        f'<style>{_STYLE}{rule}</style><div class="findings-place"><div class="sought">{maps()}</div></div>'
+    )
+
+
+def _maps(look: Look) -> str:
+    return "".join(
         _map(look, {"place": attention.place.name, "head": str(head)})
         for attention in look.trace.attention
         for head in range(attention.heads)
-    )
-    rule = f".sought .frame:nth-child(n + {done + 1}) {{ opacity: 0.3 }}"
-    st.html(
-        f'<style>{_STYLE}{rule}</style><div class="findings-place"><div class="sought">{maps}</div></div>'
     )
 
 

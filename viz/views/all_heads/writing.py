@@ -32,7 +32,7 @@ from viz.shell.controls import LISTED
 from viz.shell.model_picker import say_encoder
 from viz.shell.panel import Check, Formula, Panel, Part, Table
 from viz.state.look import Look, loaded, traced
-from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
+from viz.views.all_heads.choice import choose_family, head_names, name_of, of_heads, table_of
 
 say = sentences_of("all_heads.writing")
 
@@ -85,7 +85,7 @@ def _map_of_lengths(look: Look, family: Family, more: list[Part]) -> Panel:
     """The mean length of what each head writes. more: below the picture."""
     lengths, apart = _lengths(look.request, family)
     means, heads = lengths.mean(1).astype(np.float64), family.heads(look.trace)
-    names = [name_of(look, head) for head in heads]
+    names = head_names(look, heads)
     longest, _ = led_by(names, means, decimals=2)
     shortest, _ = led_by(names, -means, decimals=2)
     config = look.model.config

@@ -194,9 +194,7 @@ def choose(known: Mapping[str, Source]) -> Source:
     state[PROFILE] = chosen if chosen in known else titles[0]
     if len(titles) == 1:
         return known[titles[0]]
-    return known[
-        st.selectbox("Profile", titles, key=PROFILE, bind="query-params", persist_state="session")
-    ]
+    return known[st.selectbox("Profile", titles, key=PROFILE, bind="query-params")]
 
 
 def _take_folder() -> None:

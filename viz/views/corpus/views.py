@@ -16,7 +16,7 @@ from model.profile.shipped import weights_of
 from model.trace.arrays import Array
 from model.trace.records import Attention
 from viz.elements.one_of import one_listed, one_of
-from viz.explorer.bundle import BUNDLED
+from viz.explorer.bundle import BUNDLED, component_script
 from viz.notation.labels import token_label
 from viz.notation.markdown import plain
 from viz.notation.numbers import counted, led_by, signed
@@ -26,7 +26,7 @@ from viz.shell.panel import Caption, Panel, Part, Table
 from viz.state.look import Look, labels_of, loaded
 from viz.state.navigation import page_link
 from viz.state.session import current
-from viz.views.all_heads.choice import choose_family, name_of, of_heads, table_of
+from viz.views.all_heads.choice import choose_family, head_names, of_heads, table_of
 from viz.views.all_heads.patterns import grid
 from viz.views.corpus import examples
 from viz.views.corpus.choice import OWN, Source, choose, own_text, sources
@@ -45,13 +45,12 @@ TITLES = {
 UNITS = {"carried": "carried", "effect": "effect"}
 ALL = "of all heads"  # whose examples are searched
 # The examples of a head are drawn in the browser.
-_SCRIPT = (BUNDLED / "corpus.js").read_text(encoding="utf-8")
 _STYLE = (BUNDLED / "corpus.css").read_text(encoding="utf-8").replace("}", "}\n")
 _examples_list = st.components.v2.component(
     "corpus_examples",
     html='<section class="corpus" data-ready="false"></section>',
     css=_STYLE,
-    js=_SCRIPT,
+    js=component_script("corpus.js"),
 )
 OTHERS = say("profile_other_weights")
 WeightCell = tuple[int, int]
@@ -105,7 +104,7 @@ def over_corpus(look: Look) -> Panel:
     measure = known[one_listed("Measure", titles, f"corpus-measure-{len(known)}")]
     values = rows[measure.name].to_numpy(float)
     ranked = np.nan_to_num(values, nan=-np.inf)
-    leading, several = led_by([name_of(look, head) for head in heads], ranked, decimals=2)
+    leading, several = led_by(head_names(look, heads), ranked, decimals=2)
     most = np.nanmax(values)
     about = profile.about
     counts = say(

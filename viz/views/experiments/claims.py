@@ -42,7 +42,13 @@ def tried() -> Panel:
         raise NotShownError(
             "The file of the runs is missing or damaged. Reinstall the app to repair it."
         ) from error
-    drawn = _drawn(claim, runs)
+    drawn = []
+    for name, (colour, dash) in _looks(claim).items():
+        curves = claims.curves(runs, claim.variants[name], claim.measure)
+        drawn.append(Seeds(name, *curves, colour, dash))
+        if claim.beside:
+            beside = claims.curves(runs, claim.variants[name], claim.beside)
+            drawn.append(Seeds(f"{name}, its own rows", *beside, colour, "dash"))
     columns: dict[str, object] = {}
     for one in drawn:
         columns["step"] = one.steps
@@ -116,17 +122,6 @@ def _compared(claim: Claim, name: str, runs: Runs, by_processor: Runs) -> Iterat
                 also=also,
                 processors=processors,
             )
-
-
-def _drawn(claim: Claim, runs: Runs) -> list[Seeds]:
-    drawn = []
-    for name, (colour, dash) in _looks(claim).items():
-        curves = claims.curves(runs, claim.variants[name], claim.measure)
-        drawn.append(Seeds(name, *curves, colour, dash))
-        if claim.beside:
-            beside = claims.curves(runs, claim.variants[name], claim.beside)
-            drawn.append(Seeds(f"{name}, its own rows", *beside, colour, "dash"))
-    return drawn
 
 
 def _begins(drawn: list[Seeds]) -> str:

@@ -1,9 +1,10 @@
 """The questions that ask for a guess, each answered by a changed run of the visitor's sentence: what is to be
 seen before, what becomes of it, and which of the choices of experiments.toml that is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -112,19 +113,14 @@ def _of_sureness(look: TriedRun, change: Intervention, answered: bool, how: str)
     elif way == (0 if now[most] > sure[most] else 2):  # the other way than this word's
         words = say("over_words_loss", words=words[:-1], way_value=("rises", "", "falls")[way])
     verdict = TrialResult(way, moved, say("nats_per_token_mean"), words)
-    panel = Panel(
-        "experiment-sureness-changed",
-        picture=partial(
-            moving_bars, _labels(tokens[1:]), sure.tolist(), now.tolist(), unit=_SURE, most=most
-        ),
-        beside=[Formula(LOSS)],
-        saved=partial(
-            before_and_after, tokens, sure, now, unit=_SURE, colour=PROBABILITY, first=1, top=1.05
-        ),
-        check=_check(look.trace, changed),
-        table=Table({"token": numbered_labels(tokens)[1:], "before": sure, "after": now}),
+    saved = partial(
+        before_and_after, tokens, sure, now, unit=_SURE, colour=PROBABILITY, first=1, top=1.05
     )
-    return Trial(panel, change, verdict)
+    table = {"token": numbered_labels(tokens)[1:], "before": sure, "after": now}
+    panel = _bars(
+        "sureness", [look.trace, changed], tokens[1:], (sure, now), table, unit=_SURE, most=most
+    )
+    return Trial(replace(panel, beside=[Formula(LOSS)], saved=saved), change, verdict)
 
 
 _SURE = say("sure_word")
@@ -143,20 +139,34 @@ def _predicted(look: TriedRun) -> tuple[list[str], np.ndarray]:
 def _sureness(look: TriedRun, tokens: list[str], sure: np.ndarray) -> Panel:
     """The unchanged run."""
     top, low = int(sure.argmax()), int(sure.argmin())
+    words = say(
+        "sure_word_unchanged",
+        look=look.title,
+        tokens=_named(tokens, top + 1),
+        top_sure=sure[top],
+        named_tokens=_named(tokens, low + 1),
+        low_sure=sure[low],
+    )
+    table = {"token": numbered_labels(tokens)[1:], _SURE: sure}
+    panel = _bars("sureness", [look.trace], tokens[1:], (sure,), table, unit=_SURE, most=top)
+    beside: list[Part] = [Formula(LOSS), say("loss_sentence_nats", value=-np.log(sure).mean())]
+    return replace(panel, look_for=words, beside=beside)
+
+
+def _bars(
+    name: str,
+    runs: Sequence[Trace],
+    tokens: Sequence[str],
+    numbers: Sequence[Sequence[float] | np.ndarray],
+    table: Mapping[str, object],
+    **how: Any,
+) -> Panel:
+    """The numbers of tokens in one run, or in both. how: as `moving_bars`."""
     return Panel(
-        "experiment-sureness",
-        look_for=say(
-            "sure_word_unchanged",
-            look=look.title,
-            tokens=_named(tokens, top + 1),
-            top_sure=sure[top],
-            named_tokens=_named(tokens, low + 1),
-            low_sure=sure[low],
-        ),
-        picture=partial(moving_bars, _labels(tokens[1:]), sure.tolist(), unit=_SURE, most=top),
-        beside=[Formula(LOSS), say("loss_sentence_nats", value=-np.log(sure).mean())],
-        check=_check(look.trace),
-        table=Table({"token": numbered_labels(tokens)[1:], _SURE: sure}),
+        f"experiment-{name}" + ("-changed" if len(numbers) > 1 else ""),
+        picture=partial(moving_bars, _labels(tokens), *map(list, numbers), **how),
+        check=_check(*runs),
+        table=Table(table),
     )
 
 
@@ -177,32 +187,21 @@ def hidden_word(look: TriedRun, answered: bool) -> Trial:
     changed = _changed(look, change) if answered else look.trace
     likely = expectation(ours, changed.require_prediction().after(-1), LISTED)
     names = [token.text for token in look.model.target_tokenizer.named(likely.ids)]
-    unit = say("probability_next_token")
+    labels, unit = list(map(token_label, names)), say("probability_next_token")
+    beside = [Caption(say("hidden_token_masked"))]
     if not answered:
         order = np.argsort(likely.before)[::-1]
-        first = names[order[0]]
-        panel = Panel(
-            "experiment-next",
-            look_for=say(
-                "after_comes_word",
-                last=last,
-                first=_token(first),
-                before=max(likely.before),
-                texts=_token(texts[at], at),
-            ),
-            picture=partial(
-                moving_bars,
-                _labels([names[one] for one in order]),
-                [likely.before[one] for one in order],
-                unit=unit,
-            ),
-            beside=[Caption(say("hidden_token_masked"))],
-            check=_check(look.trace),
-            table=Table(
-                {"next token": list(map(token_label, names)), "probability": likely.before}
-            ),
+        words = say(
+            "after_comes_word",
+            last=last,
+            first=_token(names[order[0]]),
+            before=max(likely.before),
+            texts=_token(texts[at], at),
         )
-        return Trial(panel, change)
+        sorted_names, sorted_shares = ([of[one] for one in order] for of in (names, likely.before))
+        table = {"next token": labels, "probability": likely.before}
+        panel = _bars("next", [look.trace], sorted_names, (sorted_shares,), table, unit=unit)
+        return Trial(replace(panel, look_for=words, beside=beside), change)
     was, now = int(np.argmax(likely.before)), int(np.argmax(likely.after))
     moved = fixed(likely.before[was], 2), fixed(likely.after[was], 2)
     was_said = f"probability of {token_label(names[was])},"
@@ -213,30 +212,12 @@ def hidden_word(look: TriedRun, answered: bool) -> Trial:
         say("most_probable_next", was_said=was_said),
         f"With {_token(texts[at], at)} hidden, {then}",
     )
-    panel = Panel(
-        "experiment-next-changed",
-        picture=partial(
-            moving_bars,
-            _labels(names),
-            list(likely.before),
-            list(likely.after),
-            unit=unit,
-            most=was,
-        ),
-        beside=[Caption(say("hidden_token_masked"))],
-        saved=partial(
-            next_tokens, list(map(token_label, names)), list(likely.before), list(likely.after)
-        ),
-        check=_check(look.trace, changed),
-        table=Table(
-            {
-                "next token": list(map(token_label, names)),
-                "before": likely.before,
-                "after": likely.after,
-            }
-        ),
+    both = list(likely.before), list(likely.after)
+    table = {"next token": labels, "before": likely.before, "after": likely.after}
+    panel = _bars("next", [look.trace, changed], names, both, table, unit=unit, most=was)
+    return Trial(
+        replace(panel, beside=beside, saved=partial(next_tokens, labels, *both)), change, verdict
     )
-    return Trial(panel, change, verdict)
 
 
 def no_scaling(look: TriedRun, answered: bool) -> Trial:
@@ -432,21 +413,14 @@ def no_positions(look: TriedRun, answered: bool) -> Trial:
     beside: list[Part] = [Formula(APART), Caption(say("other_order_compared", other=other))]
     if not answered:
         most = int(apart.argmax())
-        panel = Panel(
-            "experiment-orders",
-            look_for=say(
-                "words_change_places",
-                most_tokens=_token(tokens[most], most),
-                most_apart=apart[most],
-            ),
-            picture=partial(
-                moving_bars, _labels(tokens), apart.tolist(), unit=unit, end=None, most=most
-            ),
-            beside=beside,
-            check=_check(look.trace),
-            table=Table({"token": numbered_labels(tokens), unit: apart}),
+        words = say(
+            "words_change_places", most_tokens=_token(tokens[most], most), most_apart=apart[most]
         )
-        return Trial(panel, change)
+        table = {"token": numbered_labels(tokens), unit: apart}
+        panel = _bars(
+            "orders", [look.trace], tokens, (apart,), table, unit=unit, end=None, most=most
+        )
+        return Trial(replace(panel, look_for=words, beside=beside), change)
     changed = _changed(look, change)
     without = _apart(changed, traced(replace(turned, intervention=change)), places)
     moved = fixed(float(apart.max()), 2), fixed(float(without.max()), 2)
@@ -459,21 +433,18 @@ def no_positions(look: TriedRun, answered: bool) -> Trial:
         else say("model_sentence_bag", float=float(without.max()))
     )
     verdict = TrialResult(int(not knows), moved, say("vector_length_largest"), words)
-    panel = Panel(
-        "experiment-orders-changed",
-        picture=partial(
-            moving_bars,
-            *(_labels(tokens), apart.tolist(), without.tolist()),
-            unit=f"{unit}, without positions",
-            end=None,
-            most=int(without.argmax()) if knows else None,
-        ),
-        beside=beside,
-        saved=partial(before_and_after, tokens, apart, without, unit=unit, colour=PROBABILITY),
-        check=_check(look.trace, changed),
-        table=Table({"token": numbered_labels(tokens), "with": apart, "without": without}),
+    panel = _bars(
+        "orders",
+        [look.trace, changed],
+        tokens,
+        (apart, without),
+        {"token": numbered_labels(tokens), "with": apart, "without": without},
+        unit=f"{unit}, without positions",
+        end=None,
+        most=int(without.argmax()) if knows else None,
     )
-    return Trial(panel, change, verdict)
+    saved = partial(before_and_after, tokens, apart, without, unit=unit, colour=PROBABILITY)
+    return Trial(replace(panel, beside=beside, saved=saved), change, verdict)
 
 
 def _exchanged(look: TriedRun) -> tuple[str, list[int]]:

@@ -72,9 +72,10 @@ def exercises(look: Look) -> Panel:
     at = one_listed("Sheet", [f"{sheet.pupil}" for sheet in sheets], "class-sheet")
     shown = one_of("Shown", [_ASKED, _SOLVED], "class-shown", quiet=True)
     root = class_address("./")
-    about = SheetHead(
-        models[request.model].title, look.trace.text, seed, None if root is None else _link(root)
-    )
+    # Where the pupils see the sentence in the model: not this page, which has the answers.
+    seen, _ = short_link(replace(current(), show="", intervention=UNCHANGED))
+    link = None if root is None else address(root, seen)
+    about = SheetHead(models[request.model].title, look.trace.text, seed, link)
     asked = SheetsAsked(request, chosen, seed, pupils)
     return Panel(
         "class-exercises",
@@ -134,11 +135,6 @@ def _downloads(asked: SheetsAsked, about: SheetHead) -> None:
             icon=":material/download:",
             on_click="ignore",
         )
-
-
-def _link(root: str) -> str:
-    """Where the pupils see the sentence in the model: not this page, which has the answers."""
-    return address(root, short_link(replace(current(), show="", intervention=UNCHANGED))[0])
 
 
 def _source(request: Request) -> ExerciseSource:

@@ -11,7 +11,7 @@ from viz.elements.error_boundary import error_boundary
 from viz.notation.markdown import plain
 from viz.notation.words import sentences_of
 from viz.shell import page
-from viz.shell.controls import choose_parts, undo_button
+from viz.shell.controls import choose_parts, turns, undo_button
 from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
 from viz.shell.frame import frame
 from viz.shell.head_picker import docked_heads
@@ -58,11 +58,11 @@ def explore(look: Look) -> None:
         outcome(switched, hero)
     with ways_on:
         st.html(_onward(is_changed=switched.baseline is not None))
-    with heads:
-        docked_heads(switched.request)
     cell = cell_of(switched) if current().show in OF_A_CELL else None
     with left:
         _picture(switched, current().detail, cell)
+    with heads:
+        docked_heads(switched.request)  # of a long text they take longer than the picture
     drawer(switched, hero)
 
 
@@ -76,7 +76,7 @@ def _picture(look: Look, detail: Detail, cell: ScoreCell | None) -> None:
     """
     if not still_asked(look) or current().detail != detail:
         st.rerun()
-    page.explored(look, hero_of(look))
+    page.explored(look, hero_of, turns)
     frame().follow_head()
     if cell is not None and cell != cell_of(look):
         st.rerun()

@@ -46,7 +46,7 @@ def hero_of(look: Look) -> Hero:
         change=change_in_words(look.trace),
         detail=view.detail,
         opens=view.text != first.text and (view.query, view.key) == (first.query, first.key),
-        ways=ways(view) if has_others() else {},
+        ways=ways(replace(view, intervention=look.request.intervention)) if has_others() else {},
     )
     return replace(beside, job=job_of(look.model, (look.place, look.head)))
 
@@ -102,9 +102,10 @@ def outcome(look: Look, hero: Hero) -> None:
     if after is None:
         _vectors(look)
         return
+    loss = ""
     if hero.loss is not None:
         was, now = hero.loss["before"], hero.loss["after"]
-        _large("Loss per token", was, now or "", LOSS)
+        loss = _large("Loss per token", was, now or "", LOSS)
     likely = expectation((before or after).after(-1), after.after(-1), LISTED)
     rows = [
         NextToken(token.text, now, was, hero.decimals)
@@ -120,20 +121,20 @@ def outcome(look: Look, hero: Hero) -> None:
     else:
         same = ": as before"
     last = html.escape(token_label(look.trace.tokens_of("decoder")[-1].text))
-    st.html(
-        f'<table class="outcome"><caption>Next after <code>{last}</code><span>, probability</span>'
+    st.html(  # one element: the browser cleans the markup of each anew
+        f'{loss}<table class="outcome"><caption>Next after <code>{last}</code><span>, probability</span>'
         f"{same}</caption><tbody>{''.join(row.written() for row in rows)}</tbody></table>"
     )
 
 
-def _large(name: str, was: str | None, now: str, meaning: str) -> None:
+def _large(name: str, was: str | None, now: str, meaning: str) -> str:
     """The number that a change moves: what it was, then what it is, large."""
     before = "" if was is None else f'<span class="was">{html.escape(was)} → </span>'
     runs = (
         "" if was is None else f' data-was="{html.escape(was)}"'
     )  # the explorer lets it run from there
     kind = "" if was is None else " moved"
-    st.html(
+    return (
         f'<p class="outcome large{kind}" title="{meaning}"><small>{name}</small>'
         f"<b>{before}<span{runs}>{html.escape(now)}</span></b></p>"
     )
@@ -146,7 +147,7 @@ def _vectors(look: Look) -> None:
         st.caption(say("model_predicts_next"))
         return
     meaning = say("mean_tokens_last")
-    _large(say("vector_sentence_cosine"), "1", cosine(before, look.trace), meaning)
+    st.html(_large(say("vector_sentence_cosine"), "1", cosine(before, look.trace), meaning))
 
 
 def cosine(before: Trace, after: Trace) -> str:

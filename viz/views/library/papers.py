@@ -146,9 +146,9 @@ def _check(name: str) -> Check | None:
 
 
 @st.cache_resource
-def _answers() -> "PassesOf[AnswerKey, Passes[Answered]]":
+def _answers() -> "PassesOf[AnswerKey, Answered]":
     """The answers of this process, shared by all visitors."""
-    return PassesOf(Passes, KEPT)
+    return PassesOf(KEPT)
 
 
 def _is_ended(name: str, claim: str) -> bool:

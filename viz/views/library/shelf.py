@@ -65,21 +65,7 @@ def _draw_matching(entries: Sequence[LibraryEntry], words: str) -> None:
 
 def _draw_all(entries: Sequence[LibraryEntry]) -> None:
     st.html(STYLE)
-    _draw_linked()
-    groups = [(name, list(group)) for name, group in groupby(entries, attrgetter("group"))]
-    has_topics = any(one.kind != "Examples" for one in entries)  # other models' examples stand last
-    jumps = " ".join(
-        f'<a href="#group-{number}">{html.escape(name)}</a>'
-        for number, (name, group) in enumerate(groups)
-        if number == 0 or not has_topics or group[0].kind != "Examples"
-    )
-    st.html(f'<nav class="groups" aria-label="Topics">{jumps}</nav>')
-    for number, (name, group) in enumerate(groups):
-        st.html(f'<h2 class="group" id="group-{number}">{html.escape(name)}</h2>{_grid(group)}')
-
-
-def _draw_linked() -> None:
-    """The entry that the link names, above all others."""
+    # The entry that the link names, above all others.
     for parameter, name in url.read({TERM, EXAMPLE}).items():
         try:
             linked = _ENTRY[parameter](name)
@@ -90,6 +76,16 @@ def _draw_linked() -> None:
             )
         else:
             st.html(f'<div class="linked">{linked.html()}</div>')
+    groups = [(name, list(group)) for name, group in groupby(entries, attrgetter("group"))]
+    has_topics = any(one.kind != "Examples" for one in entries)  # other models' examples stand last
+    jumps = " ".join(
+        f'<a href="#group-{number}">{html.escape(name)}</a>'
+        for number, (name, group) in enumerate(groups)
+        if number == 0 or not has_topics or group[0].kind != "Examples"
+    )
+    st.html(f'<nav class="groups" aria-label="Topics">{jumps}</nav>')
+    for number, (name, group) in enumerate(groups):
+        st.html(f'<h2 class="group" id="group-{number}">{html.escape(name)}</h2>{_grid(group)}')
 
 
 def _grid(entries: Sequence[LibraryEntry]) -> str:

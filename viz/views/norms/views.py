@@ -113,7 +113,7 @@ def norm_check(look: Look, norm: NormRecord) -> Check:
     apart = float(np.abs(norm_reads(look.model, look.trace, norm.name) - norm.input).max())
     words = say(
         "check_recomputed_double",
-        compared=norm.law.compared.format(mean=difference(check.mean)),
+        compared=norm.law.compared(difference(check.mean)),
         inverse_deviation=check.inverse_deviation,
     )
     if check.output is not None:

@@ -41,7 +41,16 @@ INTERVENTIONS = {
 
 def word_order(look: Look) -> Panel:
     """The sentence and the same words in another order; how far each token's vectors lie apart, each way."""
-    typed = _sentences(look)
+    # The visitor's sentence, and its words in another order as they are typed.
+    first, default = _defaults(look)
+    other = st.text_input(
+        "Its words reordered",
+        default,
+        max_chars=TEXT_LIMIT,
+        width=560,
+        key=f"positions-reordered-{hash((default, look.model.name))}",
+    )
+    typed = first, other
     texts = _as_fed(look.model, typed)
     ways = (ON, OFF, LIFTED) if look.trace.source == "decoder" else (ON, OFF)
     try:
@@ -94,19 +103,6 @@ def _look_for(runs: dict[str, Reordered], tokens: list[str]) -> str:
         without = say("without_differs_most", most_tokens=tokens[most], largest=runs[OFF].largest)
         return say("without_model_still", differs=differs, without=without)
     return say("without_left_rounding", differs=differs)
-
-
-def _sentences(look: Look) -> WordPair:
-    """The visitor's sentence, and its words in another order as they are typed."""
-    first, default = _defaults(look)
-    other = st.text_input(
-        "Its words reordered",
-        default,
-        max_chars=TEXT_LIMIT,
-        width=560,
-        key=f"positions-reordered-{hash((default, look.model.name))}",
-    )
-    return first, other
 
 
 def _defaults(look: Look) -> WordPair:

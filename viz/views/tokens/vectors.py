@@ -157,7 +157,17 @@ PLACES = (
 def two_sentences(look: Look) -> Panel:
     """The second sentence, the word, and how alike its vectors are, state by state."""
     key = f"tokens-second-{hash(look.request)}"
-    second = _second_for(look)
+    # A second sentence to start from: of those at hand the one that shares the longest token; else
+    # the sentence's own words in the opposite order.
+    text = look.request.text
+    second, longest = " ".join(reversed(text.split())), SHORTEST - 1
+    for sentence in SECOND:
+        if look.model.new_words(sentence) or sentence == text:
+            continue
+        shared = shared_tokens(look.trace.tokens, look.model.tokens(sentence))
+        length = max((len(token.text.strip()) for token in shared), default=0)
+        if length > longest:
+            second, longest = sentence, length
     text = st.text_input("Second sentence", second, max_chars=TEXT_LIMIT, key=key, width=440)
     with refusals():
         other = traced(replace(look.request, text=text))
@@ -175,21 +185,6 @@ def two_sentences(look: Look) -> Panel:
         beside=[Formula(COSINE), Caption(_verdict(look, other, places, alike.word))],
         table=Table(columns),
     )
-
-
-def _second_for(look: Look) -> str:
-    """A second sentence to start from: of those at hand the one that shares the longest token;
-    else the sentence's own words in the opposite order."""
-    text = look.request.text
-    best, longest = " ".join(reversed(text.split())), SHORTEST - 1
-    for sentence in SECOND:
-        if look.model.new_words(sentence) or sentence == text:
-            continue
-        shared = shared_tokens(look.trace.tokens, look.model.tokens(sentence))
-        length = max((len(token.text.strip()) for token in shared), default=0)
-        if length > longest:
-            best, longest = sentence, length
-    return best
 
 
 def _word(one: Trace, other: Trace) -> tuple[int, int]:

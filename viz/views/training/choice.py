@@ -147,7 +147,7 @@ def choose_training(
     text, at = TEXTS.get(name, OTHER_TEXT), None
     if view.model == name:  # the visitor's own
         text, at = view.text, (view.place, view.head)
-    text = text_box(_text_key(name) + side, text, listed=name == HERE, shuffles=shuffles)
+    text = text_box(f"training-text-{name}" + side, text, listed=name == HERE, shuffles=shuffles)
     training_run = shipped_training_run(name)
     with below_controls():
         traces = read(training_run, text)
@@ -174,10 +174,6 @@ def _of_record(name: str, record: RecordedTraining, side: str) -> TrainedHead:
 def _shortened(text: str) -> str:
     """The beginning of a text, in a list."""
     return " ".join(map(token_label, text[:60].split()))
-
-
-def _text_key(name: str) -> str:
-    return f"training-text-{name}"
 
 
 def text_box(key: str, default: str, *, listed: bool, shuffles: bool = True) -> str:

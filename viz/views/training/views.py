@@ -138,7 +138,7 @@ def _every_head(chosen: TrainedHead, record: RecordedTraining) -> Panel:
         look_for=say(
             "head_form_every",
             title=title,
-            lowered=_lowered(statistic.meaning),
+            lowered=statistic.meaning[0].lower() + statistic.meaning[1:],
             chosen=chosen.name,
             end_names=names[end],
             values=values[-1, end],
@@ -148,10 +148,6 @@ def _every_head(chosen: TrainedHead, record: RecordedTraining) -> Panel:
         ),
         table=Table({"step": record.steps} | dict(zip(names, values.T, strict=True))),
     )
-
-
-def _lowered(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
 
 
 def formulas(chosen: TrainedHead) -> Columns:

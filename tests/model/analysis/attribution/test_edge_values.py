@@ -9,6 +9,7 @@ from model.analysis.heads.contributions import parts_of_logit
 from model.analysis.heads.sinks import token_as_key
 from model.analysis.heads.statistics import families
 from model.trace.unproven import UnprovenError
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, run
 
@@ -34,20 +35,15 @@ def sum_to_logits(model: Model, trace: Trace) -> None:
         assert not edge.logit(token)[:-1].any()
 
 
-def test_edges_of_any_row_are_their_heads_part_of_the_logit_after_it(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["gpt", "llama", "gpt-post", "translator"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = run(model)
-            for part in parts_of_logit(model, trace, 2, 5):
-                if part.kind == "head":
-                    edges = edge_values(model, trace, part.name, part.head or 0).logit(
-                        5, position=2
-                    )
-                    assert edges[2].sum() == pytest.approx(part.effect, abs=1e-5)
-                    assert not np.delete(edges, 2, axis=0).any()
+@cases("name", ["gpt", "llama", "gpt-post", "translator"])
+def test_edges_of_any_row_are_their_heads_part_of_the_logit_after_it(name) -> None:
+    model = loaded(name)
+    trace = run(model)
+    for part in parts_of_logit(model, trace, 2, 5):
+        if part.kind == "head":
+            edges = edge_values(model, trace, part.name, part.head or 0).logit(5, position=2)
+            assert edges[2].sum() == pytest.approx(part.effect, abs=1e-5)
+            assert not np.delete(edges, 2, axis=0).any()
 
 
 def test_the_key_that_carries_most_has_the_longest_vector() -> None:

@@ -24,6 +24,7 @@ from model.analysis.heads.statistics import heads_of
 from model.arithmetic.composition import composition
 from model.nn.attention import rotate
 from model.nn.transformer import Transformer
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import loaded, run
 
@@ -68,36 +69,33 @@ def parts(model: Model) -> tuple[torch.nn.Module, torch.nn.Module, list[Tensor],
     return first, last, [getattr(attention, name).weight for name in names], table, output
 
 
-def test_both_matrices_are_those_of_plain_pytorch(subtests: pytest.Subtests) -> None:
-    for name, whole in product(["gpt", "llama", "attention-only", "grouped keys"], [False, True]):
-        with subtests.test(name=name, whole=whole):
-            grouped = name == "grouped keys"
-            model = hub_models.loaded("llama") if grouped else loaded(name)
-            assert model.config.groups_keys == grouped
-            trace = model.trace(hub_models.TEXT) if grouped else run(model)
-            first, last, weights, table, output = parts(model)
-            heads, width = model.config.heads, model.config.head_width
-            made = head_matrices(model, trace, NAME, HEAD)
-            ids = torch.arange(len(table)) if whole else torch.tensor([t.id for t in trace.tokens])
-            read = normed(first, table[ids])
-            query, key, value = (read @ rows(weight, heads, width).T for weight in weights[:3])
-            np.testing.assert_allclose(
-                looking(model, trace, made, whole=whole).product,
-                (query @ key.T / width**0.5).numpy(),
-                **CLOSE,
-            )
-            through = value @ weights[3][:, HEAD * width : (HEAD + 1) * width].T
-            through = (
-                through - through.mean(-1, keepdim=True)
-                if (model.config.norm == "layer")
-                else through
-            )
-            gamma = next(iter(last.parameters()))
-            np.testing.assert_allclose(
-                writing(model, trace, made, whole=whole).product,
-                ((through * gamma) @ output[ids].T).numpy(),
-                **CLOSE,
-            )
+@cases("name, whole", product(["gpt", "llama", "attention-only", "grouped keys"], [False, True]))
+def test_both_matrices_are_those_of_plain_pytorch(name, whole) -> None:
+    grouped = name == "grouped keys"
+    model = hub_models.loaded("llama") if grouped else loaded(name)
+    assert model.config.groups_keys == grouped
+    trace = model.trace(hub_models.TEXT) if grouped else run(model)
+    first, last, weights, table, output = parts(model)
+    heads, width = model.config.heads, model.config.head_width
+    made = head_matrices(model, trace, NAME, HEAD)
+    ids = torch.arange(len(table)) if whole else torch.tensor([t.id for t in trace.tokens])
+    read = normed(first, table[ids])
+    query, key, value = (read @ rows(weight, heads, width).T for weight in weights[:3])
+    np.testing.assert_allclose(
+        looking(model, trace, made, whole=whole).product,
+        (query @ key.T / width**0.5).numpy(),
+        **CLOSE,
+    )
+    through = value @ weights[3][:, HEAD * width : (HEAD + 1) * width].T
+    through = (
+        through - through.mean(-1, keepdim=True) if (model.config.norm == "layer") else through
+    )
+    gamma = next(iter(last.parameters()))
+    np.testing.assert_allclose(
+        writing(model, trace, made, whole=whole).product,
+        ((through * gamma) @ output[ids].T).numpy(),
+        **CLOSE,
+    )
 
 
 def test_a_key_some_tokens_before_is_turned_by_as_many() -> None:
@@ -133,19 +131,16 @@ def test_the_maps_give_the_recorded_scores_in_every_head(model: Model, trace: Tr
 
 
 @pytest.mark.slow
-def test_the_maps_give_the_recorded_scores_in_every_family_of_the_hub(
-    subtests: pytest.Subtests,
-) -> None:
-    for family in hub_models.FAMILIES:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            trace = hub_models.traced(model)
-            normed = any(attention.projection.normed for attention in trace.attention)
-            if normed or family == "modernbert":  # whose layers turn their vectors by two tables
-                with pytest.raises(ValueError, match="no single matrix" if normed else "rotates"):
-                    every_head(model, trace)
-            else:
-                every_head(model, trace)
+@cases("family", hub_models.FAMILIES)
+def test_the_maps_give_the_recorded_scores_in_every_family_of_the_hub(family) -> None:
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model)
+    normed = any(attention.projection.normed for attention in trace.attention)
+    if normed or family == "modernbert":  # whose layers turn their vectors by two tables
+        with pytest.raises(ValueError, match="no single matrix" if normed else "rotates"):
+            every_head(model, trace)
+    else:
+        every_head(model, trace)
 
 
 def test_singular_values_are_those_of_the_whole_matrices() -> None:
@@ -192,29 +187,28 @@ def test_a_head_of_the_encoder_writes_to_no_logit() -> None:
             writing(model, trace, head_matrices(model, trace, "encoder.0.self", 0))
 
 
-def test_composition_is_that_of_the_whole_matrices(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "translator", "bert"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = run(model)
-            heads = [head_matrices(model, trace, *head) for head in heads_of(trace.attention)]
-            by_head = {one.head: one for one in heads}
-            found = list(compositions(heads))
-            for one in found:
-                earlier, later = by_head[one.earlier], by_head[one.later]
-                looks = later.query.T @ later.key
-                read = {"Q": looks, "K": looks.T, "V": later.value.T @ later.output.T}[one.reads]
-                written = earlier.value.T @ earlier.output.T
-                assert one.ratio == pytest.approx(composition(written, read), rel=1e-6)
-            pairs = {(one.earlier[0], one.later[0], one.reads) for one in found}
-            if name == "translator":
-                assert ("encoder.0.self", "decoder.0.cross", "K") in pairs
-                assert ("encoder.0.self", "decoder.0.cross", "Q") not in pairs
-                assert ("decoder.0.self", "decoder.0.cross", "Q") in pairs
-                assert ("decoder.0.self", "decoder.0.cross", "V") not in pairs
-            middle = heads[len(heads) // 2]
-            theirs = [one for one in found if middle.head in (one.earlier, one.later)]
-            assert list(compositions_of(middle, heads)) == theirs
+@cases("name", ["gpt", "translator", "bert"])
+def test_composition_is_that_of_the_whole_matrices(name) -> None:
+    model = loaded(name)
+    trace = run(model)
+    heads = [head_matrices(model, trace, *head) for head in heads_of(trace.attention)]
+    by_head = {one.head: one for one in heads}
+    found = list(compositions(heads))
+    for one in found:
+        earlier, later = by_head[one.earlier], by_head[one.later]
+        looks = later.query.T @ later.key
+        read = {"Q": looks, "K": looks.T, "V": later.value.T @ later.output.T}[one.reads]
+        written = earlier.value.T @ earlier.output.T
+        assert one.ratio == pytest.approx(composition(written, read), rel=1e-6)
+    pairs = {(one.earlier[0], one.later[0], one.reads) for one in found}
+    if name == "translator":
+        assert ("encoder.0.self", "decoder.0.cross", "K") in pairs
+        assert ("encoder.0.self", "decoder.0.cross", "Q") not in pairs
+        assert ("decoder.0.self", "decoder.0.cross", "Q") in pairs
+        assert ("decoder.0.self", "decoder.0.cross", "V") not in pairs
+    middle = heads[len(heads) // 2]
+    theirs = [one for one in found if middle.head in (one.earlier, one.later)]
+    assert list(compositions_of(middle, heads)) == theirs
 
 
 def test_in_the_model_that_copies_the_induction_heads_read_the_previous_token_head_in_keys() -> (

@@ -17,6 +17,7 @@ from model.analysis.attribution.patching import (
     estimated_map,
     path_map,
 )
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.analysis.attribution.test_patching import ANSWER, two_runs
 from tests.model.tiny import loaded
@@ -52,50 +53,39 @@ def nudged(model: Model, a: Trace, b: Trace, runs: PatchedRuns, size: float) -> 
     return found
 
 
-def test_the_estimate_is_the_slope_of_the_answer_towards_the_other_run(
-    subtests: pytest.Subtests,
-) -> None:
-    for name, what in product(["gpt", "llama", "translator"], WHATS):
-        with subtests.test(name=name, what=what):
-            model = loaded(name)
-            a, b = two_runs(model)
-            runs = PatchedRuns(model, a, b, what, a.attention[0].name)
-            estimate = estimated_map(runs, ANSWER)
-            slopes = np.array(nudged(model, a, b, runs, 1e-2)).reshape(estimate.shape)
-            np.testing.assert_allclose(estimate, slopes, rtol=0.1, atol=5e-3)
-            assert np.ptp(estimate) > 1e-2
+@cases("name, what", product(["gpt", "llama", "translator"], WHATS))
+def test_the_estimate_is_the_slope_of_the_answer_towards_the_other_run(name, what) -> None:
+    model = loaded(name)
+    a, b = two_runs(model)
+    runs = PatchedRuns(model, a, b, what, a.attention[0].name)
+    estimate = estimated_map(runs, ANSWER)
+    slopes = np.array(nudged(model, a, b, runs, 1e-2)).reshape(estimate.shape)
+    np.testing.assert_allclose(estimate, slopes, rtol=0.1, atol=5e-3)
+    assert np.ptp(estimate) > 1e-2
 
 
-def test_an_estimate_is_made_of_every_map_of_a_hub_model(subtests: pytest.Subtests) -> None:
+@cases("family", ["gpt2", "llama", "opt", "mistral", "bart"])
+def test_an_estimate_is_made_of_every_map_of_a_hub_model(family) -> None:
     """Where heads share keys and values too."""
-    for family in ["gpt2", "llama", "opt", "mistral", "bart"]:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            a, b = two_runs(model)
-            for what in WHATS:
-                estimate = estimated_map(
-                    PatchedRuns(model, a, b, what, a.attention[0].name), ANSWER
-                )
-                assert np.isfinite(estimate).all()
-                assert estimate.any()
+    model = hub_models.loaded(family)
+    a, b = two_runs(model)
+    for what in WHATS:
+        estimate = estimated_map(PatchedRuns(model, a, b, what, a.attention[0].name), ANSWER)
+        assert np.isfinite(estimate).all()
+        assert estimate.any()
 
 
-def test_the_last_layers_heads_are_estimated_closely_where_only_a_norm_follows(
-    subtests: pytest.Subtests,
-) -> None:
-    for what in ["head", "weights"]:
-        with subtests.test(what=what):
-            model = loaded("attention-only")
-            a, b = two_runs(model, (2, 3, 4, 2, 6))
-            estimate = estimated_map(PatchedRuns(model, a, b, what), ANSWER)
-            exact = patch_map(model, a, b, what, answer=ANSWER)
-            assert np.abs(estimate - exact)[-1].max() < 0.05 * np.abs(exact[-1]).max()
-            found = agreement(exact, estimate)
-            assert found.cells == exact.size
-            assert found.correlation == pytest.approx(
-                np.corrcoef(exact.ravel(), estimate.ravel())[0, 1]
-            )
-            assert found.largest == pytest.approx(np.abs(exact - estimate).max())
+@cases("what", ["head", "weights"])
+def test_the_last_layers_heads_are_estimated_closely_where_only_a_norm_follows(what) -> None:
+    model = loaded("attention-only")
+    a, b = two_runs(model, (2, 3, 4, 2, 6))
+    estimate = estimated_map(PatchedRuns(model, a, b, what), ANSWER)
+    exact = patch_map(model, a, b, what, answer=ANSWER)
+    assert np.abs(estimate - exact)[-1].max() < 0.05 * np.abs(exact[-1]).max()
+    found = agreement(exact, estimate)
+    assert found.cells == exact.size
+    assert found.correlation == pytest.approx(np.corrcoef(exact.ravel(), estimate.ravel())[0, 1])
+    assert found.largest == pytest.approx(np.abs(exact - estimate).max())
 
 
 def test_agreement_leaves_out_what_is_not_there_yet() -> None:

@@ -9,6 +9,7 @@ from model.analysis import patch_map
 from model.analysis.attribution.patching import WHATS, PatchedRuns
 from model.run import passes
 from model.trace.arrays import Array
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import TINY, loaded, of_shape, run
 
@@ -47,36 +48,31 @@ def hold_at_both_ends(model: Model) -> None:
         np.testing.assert_array_equal(together.numpy(), alone.numpy())
 
 
-def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(subtests: pytest.Subtests) -> None:
-    for name in of_shape("decoder", "encoder-decoder", among=TINY):
-        with subtests.test(name=name):
-            hold_at_both_ends(loaded(name))
+@cases("name", of_shape("decoder", "encoder-decoder", among=TINY))
+def test_nothing_gives_run_a_and_everything_run_b_bit_for_bit(name) -> None:
+    hold_at_both_ends(loaded(name))
 
 
 WRITING = [name for name in hub_models.FAMILIES if "bert" not in name and name != "mpnet"]
 
 
 @pytest.mark.slow
-def test_nothing_gives_run_a_and_everything_run_b_in_every_family(
-    subtests: pytest.Subtests,
-) -> None:
-    for family in [*WRITING, "openai-gpt"]:
-        with subtests.test(family=family):
-            hold_at_both_ends(hub_models.loaded(family))
+@cases("family", [*WRITING, "openai-gpt"])
+def test_nothing_gives_run_a_and_everything_run_b_in_every_family(family) -> None:
+    hold_at_both_ends(hub_models.loaded(family))
 
 
-def test_the_head_that_alone_differs_gives_the_other_run(subtests: pytest.Subtests) -> None:
+@cases("name", ["gpt", "llama", "gpt-post", "translator"])
+def test_the_head_that_alone_differs_gives_the_other_run(name) -> None:
     """Run B is run A without one head of the last layer."""
-    for name in ["gpt", "llama", "gpt-post", "translator"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            last = run(model).attention[-1].name
-            a, b = run(model), run(model, Intervention(ablated=frozenset({(last, 1)})))
-            shares = patch_map(model, a, b, "head", answer=ANSWER)
-            assert shares.shape == (len(a.attention), 3)
-            expected = np.zeros_like(shares)
-            expected[-1, 1] = 1
-            np.testing.assert_allclose(shares, expected, atol=1e-3)
+    model = loaded(name)
+    last = run(model).attention[-1].name
+    a, b = run(model), run(model, Intervention(ablated=frozenset({(last, 1)})))
+    shares = patch_map(model, a, b, "head", answer=ANSWER)
+    assert shares.shape == (len(a.attention), 3)
+    expected = np.zeros_like(shares)
+    expected[-1, 1] = 1
+    np.testing.assert_allclose(shares, expected, atol=1e-3)
 
 
 def test_the_token_that_alone_differs_gives_the_other_run_and_those_before_it_nothing() -> None:
@@ -92,18 +88,15 @@ def test_the_token_that_alone_differs_gives_the_other_run_and_those_before_it_no
     assert (np.abs(writes[:, 4]) > 1e-2).all()
 
 
-def test_a_batch_gives_what_each_patch_gives_alone(subtests: pytest.Subtests) -> None:
-    for what in WHATS:
-        with subtests.test(what=what):
-            model = loaded("llama")
-            a, b = two_runs(model)
-            runs = PatchedRuns(model, a, b, what, a.attention[0].name)
-            together = runs.run([(patch,) for patch in runs.all])
-            for row, patch in enumerate(runs.all):
-                torch.testing.assert_close(
-                    together[row], runs.run([(patch,)])[0], rtol=1e-4, atol=1e-5
-                )
-            assert len({float(one[-1].sum()) for one in together}) > 2  # and they differ
+@cases("what", WHATS)
+def test_a_batch_gives_what_each_patch_gives_alone(what) -> None:
+    model = loaded("llama")
+    a, b = two_runs(model)
+    runs = PatchedRuns(model, a, b, what, a.attention[0].name)
+    together = runs.run([(patch,) for patch in runs.all])
+    for row, patch in enumerate(runs.all):
+        torch.testing.assert_close(together[row], runs.run([(patch,)])[0], rtol=1e-4, atol=1e-5)
+    assert len({float(one[-1].sum()) for one in together}) > 2  # and they differ
 
 
 def test_what_is_not_done_yet_is_left_empty(monkeypatch: pytest.MonkeyPatch) -> None:

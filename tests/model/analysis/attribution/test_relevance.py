@@ -11,6 +11,7 @@ from model.analysis.attribution.relevance import (
     relevances,
     weight_gradients,
 )
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import build, loaded, run
 
@@ -36,86 +37,75 @@ def with_mean_vector(name: str, trace: Trace, at: list[int]) -> torch.Tensor:
         return model.module(ids)[0, -1]
 
 
-def test_left_out_is_the_models_own_pass_with_the_mean_vector(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "llama", "gpt-post"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = run(model)
-            token = 7
-            found = last(model, trace, token, steps=2)
-            length = len(trace.tokens)
-            assert found.logit == pytest.approx(float(trace.logits[-1, token]), abs=1e-4)
-            expected = [
-                found.logit - float(with_mean_vector(name, trace, [at])[token])
-                for at in range(length)
-            ]
-            np.testing.assert_allclose(found.left_out, expected, atol=1e-4)
-            everything = with_mean_vector(name, trace, list(range(length)))[token]
-            assert found.baseline == pytest.approx(float(everything), abs=1e-4)
+@cases("name", ["gpt", "llama", "gpt-post"])
+def test_left_out_is_the_models_own_pass_with_the_mean_vector(name) -> None:
+    model = loaded(name)
+    trace = run(model)
+    token = 7
+    found = last(model, trace, token, steps=2)
+    length = len(trace.tokens)
+    assert found.logit == pytest.approx(float(trace.logits[-1, token]), abs=1e-4)
+    expected = [
+        found.logit - float(with_mean_vector(name, trace, [at])[token]) for at in range(length)
+    ]
+    np.testing.assert_allclose(found.left_out, expected, atol=1e-4)
+    everything = with_mean_vector(name, trace, list(range(length)))[token]
+    assert found.baseline == pytest.approx(float(everything), abs=1e-4)
 
 
-def test_integrated_gradients_add_up_to_what_all_tokens_do_together(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in PREDICTING:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = run(model)
-            found = last(model, trace, 5, steps=200)
-            scale = max(abs(found.logit - found.baseline), 1.0)
-            assert found.incomplete < 0.02 * scale
-            assert found.done == found.total == len(trace.tokens) + 200
-            coarse = last(model, trace, 5, steps=2)
-            assert coarse.incomplete > found.incomplete  # and it shows what too few steps leave
+@cases("name", PREDICTING)
+def test_integrated_gradients_add_up_to_what_all_tokens_do_together(name) -> None:
+    model = loaded(name)
+    trace = run(model)
+    found = last(model, trace, 5, steps=200)
+    scale = max(abs(found.logit - found.baseline), 1.0)
+    assert found.incomplete < 0.02 * scale
+    assert found.done == found.total == len(trace.tokens) + 200
+    coarse = last(model, trace, 5, steps=2)
+    assert coarse.incomplete > found.incomplete  # and it shows what too few steps leave
 
 
-def test_it_holds_in_families_of_the_hub(subtests: pytest.Subtests) -> None:
-    for family in FAMILIES:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            trace = hub_models.traced(model)
-            found = last(model, trace, 3, steps=150)
-            assert found.logit == pytest.approx(float(trace.logits[-1, 3]), abs=1e-4)
-            assert found.incomplete < 0.05 * max(abs(found.logit - found.baseline), 1.0)
-            for values in (found.left_out, found.integrated, found.by_attention):
-                assert np.isfinite(values).all()
-                assert np.abs(values).max() > 0
+@cases("family", FAMILIES)
+def test_it_holds_in_families_of_the_hub(family) -> None:
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model)
+    found = last(model, trace, 3, steps=150)
+    assert found.logit == pytest.approx(float(trace.logits[-1, 3]), abs=1e-4)
+    assert found.incomplete < 0.05 * max(abs(found.logit - found.baseline), 1.0)
+    for values in (found.left_out, found.integrated, found.by_attention):
+        assert np.isfinite(values).all()
+        assert np.abs(values).max() > 0
 
 
-def test_the_gradient_for_a_weight_is_what_a_small_change_of_it_does(
-    subtests: pytest.Subtests,
-) -> None:
+@cases("name", ["gpt", "translator"])
+def test_the_gradient_for_a_weight_is_what_a_small_change_of_it_does(name) -> None:
     """By finite differences; what a token adds is the sum of weights times their gradients."""
-    for name in ["gpt", "translator"]:
-        with subtests.test(name=name):
-            model, token, added = loaded(name), 5, np.zeros(len(run(loaded(name)).tokens))
-            trace = run(model)
-            gradients = weight_gradients(model, trace, token)
-            for attention in trace.attention:
-                assert gradients[attention.name].shape == attention.sizes
-                if trace.keys_of(attention) == trace.tokens:
-                    products = gradients[attention.name] * attention.weights()
-                    added += products.sum((0, 1))
-                head, query, key = 1, attention.sizes[1] - 1, attention.sizes[2] // 2
-                value = torch.tensor(attention.value[head, key])
-                logits = []
-                for step in (-0.01, 0.01):
+    model, token, added = loaded(name), 5, np.zeros(len(run(loaded(name)).tokens))
+    trace = run(model)
+    gradients = weight_gradients(model, trace, token)
+    for attention in trace.attention:
+        assert gradients[attention.name].shape == attention.sizes
+        if trace.keys_of(attention) == trace.tokens:
+            products = gradients[attention.name] * attention.weights()
+            added += products.sum((0, 1))
+        head, query, key = 1, attention.sizes[1] - 1, attention.sizes[2] // 2
+        value = torch.tensor(attention.value[head, key])
+        logits = []
+        for step in (-0.01, 0.01):
 
-                    def put(_: object, read: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-                        changed = read[0].clone().unflatten(-1, (attention.heads, -1))
-                        changed[0, query, head] += step * value
-                        return (changed.flatten(-2),)
+            def put(_: object, read: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+                changed = read[0].clone().unflatten(-1, (attention.heads, -1))
+                changed[0, query, head] += step * value
+                return (changed.flatten(-2),)
 
-                    handle = model.layer(attention.name).output.register_forward_pre_hook(put)
-                    logits.append(float(run(model).logits[-1, token]))
-                    handle.remove()
-                found = gradients[attention.name][head, query, key]
-                slope = (logits[1] - logits[0]) / 0.02
-                assert found == pytest.approx(slope, abs=2e-3)
-            assert max(np.abs(one).max() for one in gradients.values()) > 0.1
-            np.testing.assert_allclose(
-                last(model, trace, token, steps=1).by_attention, added, atol=1e-5
-            )
+            handle = model.layer(attention.name).output.register_forward_pre_hook(put)
+            logits.append(float(run(model).logits[-1, token]))
+            handle.remove()
+        found = gradients[attention.name][head, query, key]
+        slope = (logits[1] - logits[0]) / 0.02
+        assert found == pytest.approx(slope, abs=2e-3)
+    assert max(np.abs(one).max() for one in gradients.values()) > 0.1
+    np.testing.assert_allclose(last(model, trace, token, steps=1).by_attention, added, atol=1e-5)
 
 
 def test_a_head_that_is_left_out_carries_nothing() -> None:
@@ -167,17 +157,14 @@ def test_the_rank_correlation_is_that_of_the_ranks() -> None:
     assert rank_correlation(first[:2], first[:2]) is None
 
 
-def test_of_two_tokens_each_number_is_that_of_one_minus_that_of_the_other(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["gpt", "translator"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = run(model)
-            one, other = (last(model, trace, token, steps=9) for token in (7, 5))
-            both = last(model, trace, 7, against=5, steps=9)
-            for field in ("left_out", "integrated", "by_attention", "logit", "baseline"):
-                expected = getattr(one, field) - getattr(other, field)
-                np.testing.assert_allclose(getattr(both, field), expected, atol=1e-4)
-            with pytest.raises(ValueError, match="Choose two tokens"):
-                last(model, trace, 7, against=7)
+@cases("name", ["gpt", "translator"])
+def test_of_two_tokens_each_number_is_that_of_one_minus_that_of_the_other(name) -> None:
+    model = loaded(name)
+    trace = run(model)
+    one, other = (last(model, trace, token, steps=9) for token in (7, 5))
+    both = last(model, trace, 7, against=5, steps=9)
+    for field in ("left_out", "integrated", "by_attention", "logit", "baseline"):
+        expected = getattr(one, field) - getattr(other, field)
+        np.testing.assert_allclose(getattr(both, field), expected, atol=1e-4)
+    with pytest.raises(ValueError, match="Choose two tokens"):
+        last(model, trace, 7, against=7)

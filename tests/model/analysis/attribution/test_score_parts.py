@@ -13,6 +13,7 @@ from model.analysis import score_parts
 from model.analysis.attribution.score_parts import ScoreParts
 from model.analysis.heads.contributions import head_results
 from model.nn.attention import rotate
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import build, loaded, run
 
@@ -63,29 +64,30 @@ REFUSED = {"gemma3": "rotates", "modernbert": "rotates", "olmo2": "no map"}
 
 
 @pytest.mark.slow
-def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(subtests: pytest.Subtests) -> None:
-    for family in hub_models.FAMILIES:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            trace = hub_models.traced(model)
-            if family in REFUSED:
-                with pytest.raises(ValueError, match=REFUSED[family]):
-                    hold_everywhere(model, trace)
-            else:
-                hold_everywhere(model, trace)
+@cases("family", hub_models.FAMILIES)
+def test_the_parts_of_a_score_add_up_in_every_family_of_the_hub(family) -> None:
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model)
+    if family in REFUSED:
+        with pytest.raises(ValueError, match=REFUSED[family]):
+            hold_everywhere(model, trace)
+    else:
+        hold_everywhere(model, trace)
 
 
-def test_the_parts_add_up_in_a_changed_pass(subtests: pytest.Subtests) -> None:
-    for intervention, name in product(
+@cases(
+    "intervention, name",
+    product(
         [
             Intervention(positions=False),
             Intervention(scale=1.0, mask="none"),
             Intervention(ablated=frozenset({("decoder.0.self", 1)})),
         ],
         ["gpt", "llama", "gpt-post", "translator-rotary"],
-    ):
-        with subtests.test(intervention=intervention, name=name):
-            hold_everywhere(loaded(name), run(loaded(name), intervention))
+    ),
+)
+def test_the_parts_add_up_in_a_changed_pass(intervention, name) -> None:
+    hold_everywhere(loaded(name), run(loaded(name), intervention))
 
 
 def test_the_score_that_finds_the_surname_is_an_induction_circuit() -> None:
@@ -125,45 +127,38 @@ def test_parts_carry_the_names_of_what_wrote() -> None:
     assert score_parts(bare, run(bare), "decoder.0.self", 0, 1, 0).key_parts == ("token", "bias")
 
 
-def test_a_part_is_what_its_vector_alone_makes(subtests: pytest.Subtests) -> None:
+@cases("name", ["gpt", "llama"])
+def test_a_part_is_what_its_vector_alone_makes(name) -> None:
     """Worked out forwards: one head's vector through the norm, the map and the turn."""
-    for name in ["gpt", "llama"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = run(model)
-            query, key, head = 5, 2, 1
-            parts = score_parts(model, trace, "decoder.1.self", head, query, key)
-            norm = next(norm for norm in trace.norms if norm.name == "decoder.1.self.norm")
-            written = head_results(model, trace.find("decoder.0.self"))[2]  # (token, d_model)
-            centred = written - written.mean(-1, keepdims=True) * (norm.kind == "layer")
-            normed = torch.tensor(centred * norm.inverse_deviation[:, None] * norm.gamma)
-            attention = model.module.attentions()[1]
-            angles = model.module.embedding.angles(len(trace.tokens), torch.device("cpu"))
-            vectors = []
-            for layer in (attention.query, attention.key):
-                mapped = (normed @ layer.weight.T).view(1, len(normed), 3, -1).transpose(1, 2)
-                vectors.append(mapped if angles is None else rotate(mapped, angles))
-            expected = float(vectors[0][0, head, query] @ vectors[1][0, head, key])
-            at = (
-                parts.query_parts.index("decoder.0.self.2"),
-                parts.key_parts.index("decoder.0.self.2"),
-            )
-            assert parts.values[at] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    model = loaded(name)
+    trace = run(model)
+    query, key, head = 5, 2, 1
+    parts = score_parts(model, trace, "decoder.1.self", head, query, key)
+    norm = next(norm for norm in trace.norms if norm.name == "decoder.1.self.norm")
+    written = head_results(model, trace.find("decoder.0.self"))[2]  # (token, d_model)
+    centred = written - written.mean(-1, keepdims=True) * (norm.kind == "layer")
+    normed = torch.tensor(centred * norm.inverse_deviation[:, None] * norm.gamma)
+    attention = model.module.attentions()[1]
+    angles = model.module.embedding.angles(len(trace.tokens), torch.device("cpu"))
+    vectors = []
+    for layer in (attention.query, attention.key):
+        mapped = (normed @ layer.weight.T).view(1, len(normed), 3, -1).transpose(1, 2)
+        vectors.append(mapped if angles is None else rotate(mapped, angles))
+    expected = float(vectors[0][0, head, query] @ vectors[1][0, head, key])
+    at = (parts.query_parts.index("decoder.0.self.2"), parts.key_parts.index("decoder.0.self.2"))
+    assert parts.values[at] == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
-def test_a_head_that_is_left_out_is_seen_in_the_sum(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "llama", "gpt-post", "bert", "translator"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = run(model)
-            last = trace.attention[-1]
-            at = max(0, len(trace.attention) - 2)
-            lost = replace(trace.attention[at], ablated=(1,))
-            wrong = replace(
-                trace, attention=(*trace.attention[:at], lost, *trace.attention[at + 1 :])
-            )
-            parts = score_parts(model, wrong, last.name, 0, 3, 2)
-            assert apart(wrong, parts, last.name, 0, 3) > 20 * EXACT
+@cases("name", ["gpt", "llama", "gpt-post", "bert", "translator"])
+def test_a_head_that_is_left_out_is_seen_in_the_sum(name) -> None:
+    model = loaded(name)
+    trace = run(model)
+    last = trace.attention[-1]
+    at = max(0, len(trace.attention) - 2)
+    lost = replace(trace.attention[at], ablated=(1,))
+    wrong = replace(trace, attention=(*trace.attention[:at], lost, *trace.attention[at + 1 :]))
+    parts = score_parts(model, wrong, last.name, 0, 3, 2)
+    assert apart(wrong, parts, last.name, 0, 3) > 20 * EXACT
 
 
 def test_vectors_that_no_map_of_the_model_makes_are_refused() -> None:
@@ -184,17 +179,16 @@ def test_a_row_that_may_look_at_nothing_is_measured_from_zero() -> None:
     np.testing.assert_array_equal(parts.above_mean, parts.values)
 
 
-def test_what_is_not_there_is_refused(subtests: pytest.Subtests) -> None:
-    for cell, sentence_ in [
-        (("decoder.7.self", 0, 0, 0), "no attention sub-layer"),
-        (("decoder.0.self", 3, 0, 0), "heads 0 to 2, not 3"),
-        (("decoder.0.self", 0, 99, 0), "queries 0 to 7, not 99"),
-        (("decoder.0.self", 0, 0, -9), "keys 0 to 7, not -9"),
-    ]:
-        with subtests.test(cell=cell):
-            model = loaded("gpt")
-            with pytest.raises(ValueError, match=sentence_):
-                score_parts(model, run(model), *cell)
+@cases("cell, sentence_", [
+    (("decoder.7.self", 0, 0, 0), "no attention sub-layer"),
+    (("decoder.0.self", 3, 0, 0), "heads 0 to 2, not 3"),
+    (("decoder.0.self", 0, 99, 0), "queries 0 to 7, not 99"),
+    (("decoder.0.self", 0, 0, -9), "keys 0 to 7, not -9"),
+])  # fmt: skip
+def test_what_is_not_there_is_refused(cell, sentence_) -> None:
+    model = loaded("gpt")
+    with pytest.raises(ValueError, match=sentence_):
+        score_parts(model, run(model), *cell)
 
 
 def test_a_trace_of_another_model_is_refused() -> None:

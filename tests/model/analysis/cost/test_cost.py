@@ -32,6 +32,7 @@ from model.arithmetic.sizes import attention_costs, parameter_parts, shape_walk
 from model.nn.config import TransformerConfig
 from model.nn.recorder import Recorder, recording
 from model.nn.transformer import Transformer
+from tests.cases import cases
 from tests.model.tiny import MODELS, TINY, is_product, loaded
 
 with warnings.catch_warnings():
@@ -45,14 +46,13 @@ def without(config: TransformerConfig, **changes: object) -> TransformerConfig:
     return replace(config, **changes)  # type: ignore[arg-type]
 
 
-def test_parameters_are_as_many_as_the_module_has(subtests: pytest.Subtests) -> None:
-    for name in MODELS:
-        with subtests.test(name=name):
-            module = loaded(name).module
-            counted = parameter_parts(module.config)
-            assert sum(counted.values()) == sum(weight.numel() for weight in module.parameters())
-            assert sum(counted.values()) == loaded(name).parameter_count
-            assert min(counted.values()) > 0
+@cases("name", MODELS)
+def test_parameters_are_as_many_as_the_module_has(name) -> None:
+    module = loaded(name).module
+    counted = parameter_parts(module.config)
+    assert sum(counted.values()) == sum(weight.numel() for weight in module.parameters())
+    assert sum(counted.values()) == loaded(name).parameter_count
+    assert min(counted.values()) > 0
 
 
 @given(st.sampled_from(TINY), st.integers(1, 3), st.integers(1, 3), st.booleans(), st.booleans())
@@ -101,16 +101,15 @@ def test_the_three_counts_of_the_gpt_2_configuration() -> None:
     assert counts == [163_009_536, 124_412_160, 124_439_808]
 
 
-def test_gpt_2s_count_is_hugging_faces(subtests: pytest.Subtests) -> None:
-    for sizes in [{}, {"n_layer": 3, "n_embd": 96, "n_head": 4}]:
-        with subtests.test(sizes=sizes):
-            torch.manual_seed(0)
-            with torch.device("meta"):
-                model = GPT2LMHeadModel(GPT2Config(**sizes))
-            width = sizes.get("n_embd", 768)
-            config = without(GPT2, d_model=width, heads=sizes.get("n_head", 12), d_mlp=4 * width,
-                             decoder_layers=sizes.get("n_layer", 12))  # fmt: skip
-            assert sum(parameter_parts(config).values()) == model.num_parameters()
+@cases("sizes", [{}, {"n_layer": 3, "n_embd": 96, "n_head": 4}])
+def test_gpt_2s_count_is_hugging_faces(sizes) -> None:
+    torch.manual_seed(0)
+    with torch.device("meta"):
+        model = GPT2LMHeadModel(GPT2Config(**sizes))
+    width = sizes.get("n_embd", 768)
+    config = without(GPT2, d_model=width, heads=sizes.get("n_head", 12), d_mlp=4 * width,
+                     decoder_layers=sizes.get("n_layer", 12))  # fmt: skip
+    assert sum(parameter_parts(config).values()) == model.num_parameters()
 
 
 @pytest.mark.models(MODELS)
@@ -133,57 +132,49 @@ def test_a_wrong_length_shows_in_the_comparison() -> None:
     assert any(same is False for _, _, same in compared(wrong, recorded_shapes(read)))
 
 
-def test_shapes_hold_for_batches_that_run_through_our_modules(subtests: pytest.Subtests) -> None:
-    for batch in [1, 3]:
-        with subtests.test(batch=batch):
-            module = loaded("gpt").module
-            seen: dict[str, tuple[int, ...]] = {}
-            hooks = [
-                inner.register_forward_hook(
-                    lambda _, __, output, name=name: seen.update({name: tuple(output.shape)})
-                )
-                for name, inner in module.named_modules()
-            ]
-            module(torch.zeros((batch, 7), dtype=torch.long))
-            for hook in hooks:
-                hook.remove()
-            counted = {
-                step.key: step.shape for step in operations(module.config, Lengths(batch, 7))
-            }
-            block = "decoder.blocks.0"
-            for name, key in {
-                "embedding": ("decoder.embedding", "Plus positions"),
-                f"{block}.self_norm": ("decoder.self", "Norm"),
-                f"{block}.self_attention.query": ("decoder.self", "Q"),
-                f"{block}.self_attention.value": ("decoder.self", "K and V"),
-                f"{block}.self_attention": ("decoder.self", "After W_O"),
-                f"{block}.feed_forward.w_in": ("decoder.feed_forward", "Hidden layer"),
-                f"{block}.feed_forward": ("decoder.feed_forward", "Back to the width"),
-                "decoder": ("decoder.final", "Final norm"),
-                "": ("decoder.output", "Logits"),
-            }.items():
-                assert seen[name] == counted[key]
+@cases("batch", [1, 3])
+def test_shapes_hold_for_batches_that_run_through_our_modules(batch) -> None:
+    module = loaded("gpt").module
+    seen: dict[str, tuple[int, ...]] = {}
+    hooks = [
+        inner.register_forward_hook(
+            lambda _, __, output, name=name: seen.update({name: tuple(output.shape)})
+        )
+        for name, inner in module.named_modules()
+    ]
+    module(torch.zeros((batch, 7), dtype=torch.long))
+    for hook in hooks:
+        hook.remove()
+    counted = {step.key: step.shape for step in operations(module.config, Lengths(batch, 7))}
+    block = "decoder.blocks.0"
+    for name, key in {
+        "embedding": ("decoder.embedding", "Plus positions"),
+        f"{block}.self_norm": ("decoder.self", "Norm"),
+        f"{block}.self_attention.query": ("decoder.self", "Q"),
+        f"{block}.self_attention.value": ("decoder.self", "K and V"),
+        f"{block}.self_attention": ("decoder.self", "After W_O"),
+        f"{block}.feed_forward.w_in": ("decoder.feed_forward", "Hidden layer"),
+        f"{block}.feed_forward": ("decoder.feed_forward", "Back to the width"),
+        "decoder": ("decoder.final", "Final norm"),
+        "": ("decoder.output", "Logits"),
+    }.items():
+        assert seen[name] == counted[key]
 
 
-def test_operations_of_matrix_products_are_those_that_pytorch_counts(
-    subtests: pytest.Subtests,
-) -> None:
-    for name, lengths in product(TINY, [Lengths(1, 5, 4), Lengths(2, 9, 3), Lengths(3, 1, 1)]):
-        with subtests.test(name=name, lengths=lengths):
-            module = loaded(name).module
-            pair = module.config.shape == "encoder-decoder"
-            ids = torch.zeros((lengths.batch, lengths.tokens), dtype=torch.long)
-            target = torch.zeros((lengths.batch, lengths.target), dtype=torch.long)
-            counter = FlopCounterMode(display=False)
-            # The explicit path: PyTorch does not count its fused kernel on every processor.
-            with torch.inference_mode(), recording(Recorder(explicit=True)), counter:
-                module(ids, target) if pair else module(ids)
-            counted = sum(
-                step.times * step.flops
-                for step in operations(module.config, lengths)
-                if is_product(step)
-            )
-            assert counted == counter.get_total_flops()
+@cases("name, lengths", product(TINY, [Lengths(1, 5, 4), Lengths(2, 9, 3), Lengths(3, 1, 1)]))
+def test_operations_of_matrix_products_are_those_that_pytorch_counts(name, lengths) -> None:
+    module = loaded(name).module
+    pair = module.config.shape == "encoder-decoder"
+    ids = torch.zeros((lengths.batch, lengths.tokens), dtype=torch.long)
+    target = torch.zeros((lengths.batch, lengths.target), dtype=torch.long)
+    counter = FlopCounterMode(display=False)
+    # The explicit path: PyTorch does not count its fused kernel on every processor.
+    with torch.inference_mode(), recording(Recorder(explicit=True)), counter:
+        module(ids, target) if pair else module(ids)
+    counted = sum(
+        step.times * step.flops for step in operations(module.config, lengths) if is_product(step)
+    )
+    assert counted == counter.get_total_flops()
 
 
 def test_attention_is_counted_as_the_worked_examples_count_it() -> None:
@@ -253,23 +244,19 @@ def test_parts_add_up_and_each_number_is_kept_once() -> None:
     assert np.array([step.times for step in operations(GPT2, lengths)]).max() == 12
 
 
-def test_lengths_below_one_are_refused(subtests: pytest.Subtests) -> None:
-    for sizes in [(0, 5), (1, 0), (1, 5, -1)]:
-        with subtests.test(sizes=sizes), pytest.raises(ValueError, match="cannot be read"):
-            Lengths(*sizes)
+@cases("sizes", [(0, 5), (1, 0), (1, 5, -1)])
+def test_lengths_below_one_are_refused(sizes) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        Lengths(*sizes)
 
 
-def test_the_stages_of_a_model_are_told_and_no_others(subtests: pytest.Subtests) -> None:
-    for name, scaled, weights in [
-        (
-            "all-stages",
-            "scores / √dₖ, capped, biases added, masked",
-            "softmax of each row, with its sink",
-        ),
-        ("distance-buckets", "scores, not divided, biases added", "softmax of each row"),
-        ("stories", "scores / √dₖ, masked", "softmax of each row"),
-    ]:
-        with subtests.test(name=name):
-            told = [step.formula for step in operations(loaded(name).config, Lengths(1, 7))]
-            assert scaled in told
-            assert weights in told
+@cases("name, scaled, weights", [
+    ("all-stages", "scores / √dₖ, capped, biases added, masked",
+        "softmax of each row, with its sink"),
+    ("distance-buckets", "scores, not divided, biases added", "softmax of each row"),
+    ("stories", "scores / √dₖ, masked", "softmax of each row"),
+])  # fmt: skip
+def test_the_stages_of_a_model_are_told_and_no_others(name, scaled, weights) -> None:
+    told = [step.formula for step in operations(loaded(name).config, Lengths(1, 7))]
+    assert scaled in told
+    assert weights in told

@@ -17,6 +17,7 @@ from model.analysis.cost.operations import (
 )
 from model.arithmetic.sizes import parameter_parts, parameters_read
 from model.nn.recorder import Recorder, recording
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import is_product
 
@@ -53,83 +54,73 @@ def one_expert_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(body.config, "_experts_implementation_internal", "eager")
 
 
-def test_operations_of_hub_models_are_those_that_pytorch_counts(subtests: pytest.Subtests) -> None:
-    for family in FAMILIES:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            lengths = Lengths(1, 9, 5 if model.config.shape == "encoder-decoder" else 0)
-            assert counted_products(model, lengths) == products(model, lengths)
+@cases("family", FAMILIES)
+def test_operations_of_hub_models_are_those_that_pytorch_counts(family) -> None:
+    model = hub_models.loaded(family)
+    lengths = Lengths(1, 9, 5 if model.config.shape == "encoder-decoder" else 0)
+    assert counted_products(model, lengths) == products(model, lengths)
 
 
-def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(subtests: pytest.Subtests) -> None:
-    for family in FAMILIES:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            trace = hub_models.traced(model, record="full")
-            rows = compared(operations(model.config, lengths_of(trace)), recorded_shapes(trace))
-            assert [step.key for step, _, same in rows if same is False] == []
-            same = {step.name for step, _, same in rows if same}
-            assert {f"{name}, heads first" for name in "QKV"} <= same
+@cases("family", FAMILIES)
+def test_shapes_of_hub_models_are_those_of_the_recorded_arrays(family) -> None:
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model, record="full")
+    rows = compared(operations(model.config, lengths_of(trace)), recorded_shapes(trace))
+    assert [step.key for step, _, same in rows if same is False] == []
+    same = {step.name for step, _, same in rows if same}
+    assert {f"{name}, heads first" for name in "QKV"} <= same
 
 
-def test_keys_and_values_are_as_wide_as_their_real_projections(subtests: pytest.Subtests) -> None:
-    for family in GROUPED:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            attention = next(
-                part
-                for part in model.module.modules()
-                if hasattr(part, "k_proj") and hasattr(part, "q_proj")
-            )
-            seen: dict[str, tuple[int, ...]] = {}
-            hooks = [
-                getattr(attention, f"{letter}_proj").register_forward_hook(
-                    lambda _, __, gave, letter=letter: seen.update({letter: tuple(gave.shape)})
-                )
-                for letter in "qkv"
-            ]
-            trace = model.trace(hub_models.TEXT)
-            for hook in hooks:
-                hook.remove()
-            counted = {step.key: step for step in operations(model.config, lengths_of(trace))}
-            both = counted["decoder.self", "K and V"]
-            assert counted["decoder.self", "Q"].shape == seen["q"]
-            assert both.shape == seen["k"] == seen["v"] != seen["q"]
-            assert both.numbers == prod(seen["k"]) + prod(seen["v"])
+@cases("family", GROUPED)
+def test_keys_and_values_are_as_wide_as_their_real_projections(family) -> None:
+    model = hub_models.loaded(family)
+    attention = next(
+        part
+        for part in model.module.modules()
+        if hasattr(part, "k_proj") and hasattr(part, "q_proj")
+    )
+    seen: dict[str, tuple[int, ...]] = {}
+    hooks = [
+        getattr(attention, f"{letter}_proj").register_forward_hook(
+            lambda _, __, gave, letter=letter: seen.update({letter: tuple(gave.shape)})
+        )
+        for letter in "qkv"
+    ]
+    trace = model.trace(hub_models.TEXT)
+    for hook in hooks:
+        hook.remove()
+    counted = {step.key: step for step in operations(model.config, lengths_of(trace))}
+    both = counted["decoder.self", "K and V"]
+    assert counted["decoder.self", "Q"].shape == seen["q"]
+    assert both.shape == seen["k"] == seen["v"] != seen["q"]
+    assert both.numbers == prod(seen["k"]) + prod(seen["v"])
 
 
-def test_a_token_meets_the_parameters_of_the_experts_that_read_it(
-    subtests: pytest.Subtests,
-) -> None:
+@cases("family", EXPERTS)
+def test_a_token_meets_the_parameters_of_the_experts_that_read_it(family) -> None:
     """Counted by leaving out the weights of the experts that the router did not choose for one token."""
-    for family in EXPERTS:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            trace = hub_models.traced(model, record="full")
-            stacked = [one for one in model.module.body.modules() if hasattr(one, "gate_up_proj")]
-            unread = 0
-            for module, record in zip(stacked, trace.experts, strict=True):
-                others = [n for n in range(model.config.experts) if n not in record.chosen[0]]
-                unread += sum(weight[others].numel() for weight in module.parameters())
-            assert unread > 0
-            assert (
-                parameters_read(model.config)
-                == sum(parameter_parts(model.config).values()) - unread
-            )
-            assert sum(parameter_parts(model.config).values()) == model.parameter_count
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model, record="full")
+    stacked = [one for one in model.module.body.modules() if hasattr(one, "gate_up_proj")]
+    unread = 0
+    for module, record in zip(stacked, trace.experts, strict=True):
+        others = [n for n in range(model.config.experts) if n not in record.chosen[0]]
+        unread += sum(weight[others].numel() for weight in module.parameters())
+    assert unread > 0
+    assert parameters_read(model.config) == sum(parameter_parts(model.config).values()) - unread
+    assert sum(parameter_parts(model.config).values()) == model.parameter_count
 
 
-def test_the_cache_of_hub_models_is_what_the_library_keeps(subtests: pytest.Subtests) -> None:
-    for family in [name for name in FAMILIES if name != "deepseek_v3"]:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            trace = hub_models.traced(model)
-            kept = sum(
-                record.vectors[1].size + record.vectors[2].size
-                for record in trace.attention
-                if record.stack == "decoder"
-            )
-            assert key_value_cache(model.config, lengths_of(trace)) == kept
+@cases("family", [name for name in FAMILIES if name != "deepseek_v3"])
+def test_the_cache_of_hub_models_is_what_the_library_keeps(family) -> None:
+    model = hub_models.loaded(family)
+    trace = hub_models.traced(model)
+    kept = sum(
+        record.vectors[1].size + record.vectors[2].size
+        for record in trace.attention
+        if record.stack == "decoder"
+    )
+    assert key_value_cache(model.config, lengths_of(trace)) == kept
 
 
 def test_the_cache_of_latent_attention_is_what_the_running_model_keeps() -> None:

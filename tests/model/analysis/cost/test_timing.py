@@ -17,6 +17,7 @@ from model.analysis.cost.timing import (
     measured_heads,
     timed,
 )
+from tests.cases import cases
 
 
 class Clock:
@@ -111,23 +112,20 @@ def test_sizes_that_cannot_be_measured_are_refused() -> None:
             measured_heads(*sizes, turn=nullcontext)
 
 
-def test_a_loop_over_heads_gives_what_one_shot_gives_and_what_pytorch_gives(
-    subtests: pytest.Subtests,
-) -> None:
-    for heads in [1, 2, 8]:
-        with subtests.test(heads=heads):
-            torch.manual_seed(0)
-            one_shot, loop = (way() for way in head_ways(16, heads, 5))
-            random = torch.Generator().manual_seed(0)
-            x = torch.randn(5, 16, generator=random)
-            w = torch.randn(4, 16, 16, generator=random) / 4
-            torchs = torch.nn.MultiheadAttention(16, heads, bias=False, batch_first=True)
-            with torch.no_grad():
-                torchs.in_proj_weight.copy_(torch.cat([each.T for each in w[:3]]))
-                torchs.out_proj.weight.copy_(w[3].T)
-                expected = torchs(x[None], x[None], x[None])[0][0]
-            torch.testing.assert_close(one_shot, expected, atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(loop, expected, atol=1e-5, rtol=1e-5)
+@cases("heads", [1, 2, 8])
+def test_a_loop_over_heads_gives_what_one_shot_gives_and_what_pytorch_gives(heads) -> None:
+    torch.manual_seed(0)
+    one_shot, loop = (way() for way in head_ways(16, heads, 5))
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(5, 16, generator=random)
+    w = torch.randn(4, 16, 16, generator=random) / 4
+    torchs = torch.nn.MultiheadAttention(16, heads, bias=False, batch_first=True)
+    with torch.no_grad():
+        torchs.in_proj_weight.copy_(torch.cat([each.T for each in w[:3]]))
+        torchs.out_proj.weight.copy_(w[3].T)
+        expected = torchs(x[None], x[None], x[None])[0][0]
+    torch.testing.assert_close(one_shot, expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(loop, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_measuring_draws_nothing_from_the_generator_that_all_visitors_share(

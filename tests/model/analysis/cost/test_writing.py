@@ -11,6 +11,7 @@ from model.analysis.cost.operations import lengths_of
 from model.analysis.tokens.live_writing import Choice, live_writing
 from model.analysis.tokens.prediction import Sampling
 from model.nn.intervention import Intervention
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import SENTENCE, loaded, of_shape, sentence
 
@@ -51,10 +52,9 @@ def check(model: Model, text: str) -> None:
         assert found.numbers == key_value_cache(config, lengths_of(shorter))
 
 
-def test_what_is_kept_is_what_each_longer_pass_computes_again(subtests: pytest.Subtests) -> None:
-    for name in of_shape("decoder", "encoder-decoder"):
-        with subtests.test(name=name):
-            check(loaded(name), sentence(loaded(name)))
+@cases("name", of_shape("decoder", "encoder-decoder"))
+def test_what_is_kept_is_what_each_longer_pass_computes_again(name) -> None:
+    check(loaded(name), sentence(loaded(name)))
 
 
 def test_grouped_keys_are_kept_once() -> None:
@@ -64,21 +64,18 @@ def test_grouped_keys_are_kept_once() -> None:
     assert key_value_cache(model.config, lengths_of(trace)) == 2 * 3 * 2 * 8 * tokens
 
 
-def test_the_keys_of_a_step_are_those_that_the_cache_of_the_model_holds_for_it(
-    subtests: pytest.Subtests,
-) -> None:
+@cases("family", ["mistral", "gemma2"])
+def test_the_keys_of_a_step_are_those_that_the_cache_of_the_model_holds_for_it(family) -> None:
     """Layers with a sliding window drop what their next token cannot read."""
-    for family in ["mistral", "gemma2"]:
-        with subtests.test(family=family):
-            model = hub_models.loaded(family)
-            tokens = model.tokens(hub_models.TEXT)
-            steps = list(live_writing(model, tokens, Choice(Sampling()), steps=4))[-1].steps
-            ids = tuple(step.id for step in steps[:-1])
-            windows = windows_of(model.trace(hub_models.TEXT, continued=ids))
-            assert any(window is not None and window < steps[-1].read for window in windows)
-            for before, step in pairwise(steps):
-                held = [one.tokens + step.new for one in before.kept.values()]
-                assert keys_there(windows, step.read).sum(1).tolist() == held
+    model = hub_models.loaded(family)
+    tokens = model.tokens(hub_models.TEXT)
+    steps = list(live_writing(model, tokens, Choice(Sampling()), steps=4))[-1].steps
+    ids = tuple(step.id for step in steps[:-1])
+    windows = windows_of(model.trace(hub_models.TEXT, continued=ids))
+    assert any(window is not None and window < steps[-1].read for window in windows)
+    for before, step in pairwise(steps):
+        held = [one.tokens + step.new for one in before.kept.values()]
+        assert keys_there(windows, step.read).sum(1).tolist() == held
 
 
 def test_without_the_look_ahead_mask_nothing_may_be_kept() -> None:

@@ -14,6 +14,7 @@ from model.analysis.heads.contributions import (
     result_lengths,
     results_check,
 )
+from tests.cases import cases
 from tests.model.tiny import loaded, of_shape, run, sentence
 
 PREDICTING = of_shape("decoder", "encoder-decoder")
@@ -48,18 +49,15 @@ def test_all_parts_of_a_logit_sum_to_the_models_own(model: Model) -> None:
         assert logit_check(trace, planted, position, token) > 0.4
 
 
-def test_an_ablated_head_writes_nothing_and_the_parts_still_add_up(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["gpt", "translator"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = run(model, Intervention(ablated=frozenset({("decoder.0.self", 2)})))
-            assert (head_results(model, trace.find("decoder.0.self"))[2] == 0).all()
-            parts = parts_of_logit(model, trace, 2, 4)
-            assert logit_check(trace, parts, 2, 4) < 1e-4
-            (silent,) = [one for one in parts if (one.name, one.head) == ("decoder.0.self", 2)]
-            assert silent.length == silent.effect == 0
+@cases("name", ["gpt", "translator"])
+def test_an_ablated_head_writes_nothing_and_the_parts_still_add_up(name) -> None:
+    model = loaded(name)
+    trace = run(model, Intervention(ablated=frozenset({("decoder.0.self", 2)})))
+    assert (head_results(model, trace.find("decoder.0.self"))[2] == 0).all()
+    parts = parts_of_logit(model, trace, 2, 4)
+    assert logit_check(trace, parts, 2, 4) < 1e-4
+    (silent,) = [one for one in parts if (one.name, one.head) == ("decoder.0.self", 2)]
+    assert silent.length == silent.effect == 0
 
 
 def test_lengths_are_those_of_the_written_vectors_and_a_missing_bias_adds_nothing() -> None:

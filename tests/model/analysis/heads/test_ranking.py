@@ -8,9 +8,9 @@ from model.analysis.heads import statistics
 from model.analysis.heads.ranking import STATISTICS, looking, scores, separators
 from model.analysis.heads.statistics import Family, families
 from model.loading.shipped import ASSETS, load_asset
-from model.nn.places import head_label
 from model.trace.records import Token
 from model.training.induction import repeat_accuracy, said_twice
+from tests.cases import cases
 from tests.model.tiny import loaded, run
 from tools.training.__main__ import RECIPES
 
@@ -61,16 +61,13 @@ def test_positions_of_two_different_texts_are_not_compared() -> None:
     assert {"entropy", "first"} <= found.values.keys()
 
 
-def test_what_a_text_of_one_token_cannot_say_is_refused_and_no_number_is_missing(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["gpt", "encoder-rotary"]:
-        with subtests.test(name=name):
-            trace = loaded(name).trace("cat")
-            found = scores(trace, families(trace)[0])
-            assert {"previous", "next", "first", "induction"} <= found.refused.keys()
-            assert all(reason.endswith(".") for reason in found.refused.values())
-            assert all(np.isfinite(values).all() for values in found.values.values())
+@cases("name", ["gpt", "encoder-rotary"])
+def test_what_a_text_of_one_token_cannot_say_is_refused_and_no_number_is_missing(name) -> None:
+    trace = loaded(name).trace("cat")
+    found = scores(trace, families(trace)[0])
+    assert {"previous", "next", "first", "induction"} <= found.refused.keys()
+    assert all(reason.endswith(".") for reason in found.refused.values())
+    assert all(np.isfinite(values).all() for values in found.values.values())
 
 
 def test_separators_are_special_tokens_and_punctuation() -> None:
@@ -89,26 +86,17 @@ def test_heads_that_look_from_one_token_to_another_are_read_off_their_rows(trace
             assert value == pytest.approx(weight, rel=1e-5, abs=1e-7)
 
 
-def test_labels_count_layers_and_heads_from_nought() -> None:
-    assert head_label(("decoder.3.self", 5)) == "L3H5"
-
-
-def test_ablating_the_head_ranked_first_for_the_previous_token_ends_copying(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["stories", "induction"]:
-        with subtests.test(name=name):
-            module, tokenizer, _ = load_asset(ASSETS / name)
-            task = RECIPES[name]().task
-            words = getattr(task, "spaced_words", range(module.config.d_vocab))
-            lists = said_twice(np.random.default_rng(5), words, count=32, period=12)
-            trace = Model(name, module, tokenizer).trace(tokenizer.decode(lists[0].tolist()))
-            assert [token.id for token in trace.tokens] == lists[0].tolist()
-            (first, score), *_ = scores(trace, DECODER).ranked("previous")
-            assert score > 0.9
-            assert repeat_accuracy(module, lists) >= 0.95
-            assert repeat_accuracy(module, lists, ablated=[first]) <= 0.2
-            others = [
-                head for head in DECODER.heads(trace) if head[0] == first[0] and head != first
-            ]
-            assert max(repeat_accuracy(module, lists, ablated=[head]) for head in others) > 0.2
+@cases("name", ["stories", "induction"])
+def test_ablating_the_head_ranked_first_for_the_previous_token_ends_copying(name) -> None:
+    module, tokenizer, _ = load_asset(ASSETS / name)
+    task = RECIPES[name]().task
+    words = getattr(task, "spaced_words", range(module.config.d_vocab))
+    lists = said_twice(np.random.default_rng(5), words, count=32, period=12)
+    trace = Model(name, module, tokenizer).trace(tokenizer.decode(lists[0].tolist()))
+    assert [token.id for token in trace.tokens] == lists[0].tolist()
+    (first, score), *_ = scores(trace, DECODER).ranked("previous")
+    assert score > 0.9
+    assert repeat_accuracy(module, lists) >= 0.95
+    assert repeat_accuracy(module, lists, ablated=[first]) <= 0.2
+    others = [head for head in DECODER.heads(trace) if head[0] == first[0] and head != first]
+    assert max(repeat_accuracy(module, lists, ablated=[head]) for head in others) > 0.2

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from model.analysis.heads import statistics
+from tests.cases import cases
 
 EVEN = np.full((4, 4), 0.25, dtype=np.float32)
 ITSELF = np.eye(4, dtype=np.float32)
@@ -73,11 +74,10 @@ def test_in_a_list_said_twice_both_scores_are_a_mean_along_one_diagonal() -> Non
     assert statistics.induction(rows, 5) == expected
 
 
-def test_induction_looks_at_what_followed_the_same_token_before(subtests: pytest.Subtests) -> None:
-    for period in [3, 5]:
-        with subtests.test(period=period):
-            weights = np.zeros((2 * period, 2 * period), dtype=np.float32)
-            for query in range(2 * period):
-                weights[query, query - period + 1 if query >= period else 0] = 1
-            assert statistics.induction(weights, period) == 1
-            assert statistics.induction(np.eye(2 * period, dtype=np.float32), period) == 0
+@cases("period", [3, 5])
+def test_induction_looks_at_what_followed_the_same_token_before(period) -> None:
+    weights = np.zeros((2 * period, 2 * period), dtype=np.float32)
+    for query in range(2 * period):
+        weights[query, query - period + 1 if query >= period else 0] = 1
+    assert statistics.induction(weights, period) == 1
+    assert statistics.induction(np.eye(2 * period, dtype=np.float32), period) == 0

@@ -16,6 +16,7 @@ from model.analysis.stream.stream import (
 )
 from model.nn.config import Stack
 from model.trace.arrays import read_only
+from tests.cases import cases
 from tests.model.tiny import loaded, sentence
 
 
@@ -53,16 +54,15 @@ def test_what_was_added_is_what_the_sublayers_own_maps_write(model: Model, trace
         assert contribution_check(model, trace, parts(model, trace, stack)) < 1e-4
 
 
-def test_a_contribution_that_is_wrong_is_seen(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "bert"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = model.trace(sentence(model), record="full")
-            right = parts(model, trace, trace.source)
-            for number, part in enumerate(right):
-                wrong = replace(part, added=part.added * np.float32(1.1))
-                planted = (*right[:number], wrong, *right[number + 1 :])
-                assert contribution_check(model, trace, planted) > 1e-2
+@cases("name", ["gpt", "bert"])
+def test_a_contribution_that_is_wrong_is_seen(name) -> None:
+    model = loaded(name)
+    trace = model.trace(sentence(model), record="full")
+    right = parts(model, trace, trace.source)
+    for number, part in enumerate(right):
+        wrong = replace(part, added=part.added * np.float32(1.1))
+        planted = (*right[:number], wrong, *right[number + 1 :])
+        assert contribution_check(model, trace, planted) > 1e-2
 
 
 def test_an_ablated_head_writes_nothing() -> None:

@@ -6,6 +6,7 @@ import pytest
 from model import Trace
 from model.analysis.heads.statistics import families, mean_weights, rolled, rollout, tiles
 from model.trace.blocks import block_of, largest_of_blocks
+from tests.cases import cases
 from tests.model.tiny import loaded, sentence
 
 
@@ -86,14 +87,11 @@ def test_rollout_multiplies_half_stayed_weights_from_the_first_layer_up() -> Non
     np.testing.assert_allclose(rollout([np.eye(3, dtype=np.float32)] * 4), np.eye(3))
 
 
-def test_rollout_rows_sum_to_one_and_see_no_future_that_the_mask_hides(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["gpt", "bert"]:
-        with subtests.test(name=name):
-            model = loaded(name)
-            trace = model.trace(sentence(model))
-            found = rolled(families(trace)[0].members(trace))
-            np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
-            hidden = np.triu(found, 1)
-            assert (hidden == 0).all() if name == "gpt" else (hidden > 0).any()
+@cases("name", ["gpt", "bert"])
+def test_rollout_rows_sum_to_one_and_see_no_future_that_the_mask_hides(name) -> None:
+    model = loaded(name)
+    trace = model.trace(sentence(model))
+    found = rolled(families(trace)[0].members(trace))
+    np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+    hidden = np.triu(found, 1)
+    assert (hidden == 0).all() if name == "gpt" else (hidden > 0).any()

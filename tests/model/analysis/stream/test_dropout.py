@@ -6,22 +6,20 @@ import torch
 import torch.nn.functional as F
 
 from model.analysis.stream.feed_forward import dropped, mean_over_draws
+from tests.cases import cases
 
 VALUES = np.random.default_rng(5).standard_normal((40, 50)).astype(np.float32) + 1
 
 
-def test_a_value_is_zero_or_divided_as_pytorch_divides(subtests: pytest.Subtests) -> None:
-    for rate in [0.1, 0.5, 0.9]:
-        with subtests.test(rate=rate):
-            torch.manual_seed(0)
-            found = dropped(VALUES, rate, seed=3)
-            assert 0 < found.kept.sum() < VALUES.size
-            np.testing.assert_array_equal(found.values[~found.kept], 0)
-            torchs = F.dropout(torch.tensor(VALUES), rate)
-            factor = (torchs / torch.tensor(VALUES))[torchs != 0].mean().item()
-            np.testing.assert_allclose(
-                found.values[found.kept], VALUES[found.kept] * factor, rtol=1e-5
-            )
+@cases("rate", [0.1, 0.5, 0.9])
+def test_a_value_is_zero_or_divided_as_pytorch_divides(rate) -> None:
+    torch.manual_seed(0)
+    found = dropped(VALUES, rate, seed=3)
+    assert 0 < found.kept.sum() < VALUES.size
+    np.testing.assert_array_equal(found.values[~found.kept], 0)
+    torchs = F.dropout(torch.tensor(VALUES), rate)
+    factor = (torchs / torch.tensor(VALUES))[torchs != 0].mean().item()
+    np.testing.assert_allclose(found.values[found.kept], VALUES[found.kept] * factor, rtol=1e-5)
 
 
 def test_the_share_set_to_zero_is_the_rate() -> None:
@@ -45,7 +43,7 @@ def test_a_rate_of_zero_changes_nothing() -> None:
     np.testing.assert_array_equal(dropped(VALUES, 0.0, 0).values, VALUES)
 
 
-def test_a_rate_that_is_none_is_refused_in_a_sentence(subtests: pytest.Subtests) -> None:
-    for rate in [-0.1, 1.0, float("nan")]:
-        with subtests.test(rate=rate), pytest.raises(ValueError, match="dropout rate"):
-            dropped(VALUES, rate, 0)
+@cases("rate", [-0.1, 1.0, float("nan")])
+def test_a_rate_that_is_none_is_refused_in_a_sentence(rate) -> None:
+    with pytest.raises(ValueError, match="dropout rate"):
+        dropped(VALUES, rate, 0)

@@ -13,6 +13,7 @@ from model import Model
 from model.analysis.stream import feed_forward
 from model.analysis.stream.feed_forward import Effect, dropped
 from model.trace.trace import Trace
+from tests.cases import cases
 from tests.model.tiny import build, loaded, sentence
 
 RATE, SEED, LAYER = 0.3, 5, 0
@@ -83,25 +84,24 @@ PLACES: dict[str, tuple[Callable[[Model, Trace], tuple[Effect, object]], int]] =
 }  # with the number of the state that it changes first
 
 
-def test_the_stream_moves_as_in_a_pass_with_these_values(subtests: pytest.Subtests) -> None:
-    for name, place in product(MODELS, PLACES):
-        with subtests.test(name=name, place=place):
-            model = build(name) if name == "gpt-bytes" else loaded(name)
-            trace = traced(model)
-            of_place, state = PLACES[place]
-            effect, hook = of_place(model, trace)
-            with hook:
-                changed = traced(model)
+@cases("name, place", product(MODELS, PLACES))
+def test_the_stream_moves_as_in_a_pass_with_these_values(name, place) -> None:
+    model = build(name) if name == "gpt-bytes" else loaded(name)
+    trace = traced(model)
+    of_place, state = PLACES[place]
+    effect, hook = of_place(model, trace)
+    with hook:
+        changed = traced(model)
 
-            def total(one: Trace) -> np.ndarray:
-                """The state after the sum; in post-norm it is what the norm after it reads."""
-                if model.config.norm_place == "pre" or state == 0:
-                    return one.residual[one.source][state]
-                return [norm for norm in one.norms if "embedding" not in norm.name][state - 1].input
+    def total(one: Trace) -> np.ndarray:
+        """The state after the sum; in post-norm it is what the norm after it reads."""
+        if model.config.norm_place == "pre" or state == 0:
+            return one.residual[one.source][state]
+        return [norm for norm in one.norms if "embedding" not in norm.name][state - 1].input
 
-            np.testing.assert_allclose(effect.after, total(trace), atol=1e-4)
-            np.testing.assert_allclose(effect.change, total(changed) - total(trace), atol=2e-4)
-            assert effect.shares.mean() > 0.01
+    np.testing.assert_allclose(effect.after, total(trace), atol=1e-4)
+    np.testing.assert_allclose(effect.change, total(changed) - total(trace), atol=2e-4)
+    assert effect.shares.mean() > 0.01
 
 
 def test_each_head_has_a_draw_of_its_own() -> None:

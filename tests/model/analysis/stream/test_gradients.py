@@ -8,22 +8,20 @@ import torch
 from model.analysis.stream.deep_stack import DEEPEST, DeepStack, gradient_sizes, passed
 from model.nn.config import TransformerConfig
 from model.nn.layers import Block
+from tests.cases import cases
 
 SHALLOW = DeepStack(depth=8, width=16, heads=2, tokens=4)
 
 
-def test_with_shortcuts_the_gradient_at_the_first_layer_is_larger(
-    subtests: pytest.Subtests,
-) -> None:
-    for norms, seed in product(["none", "pre"], [0, 1, 2]):
-        with subtests.test(norms=norms, seed=seed):
-            stack = DeepStack(norms=norms, seed=seed)  # type: ignore[arg-type]
-            with_them = gradient_sizes(stack, shortcuts=True)
-            without = gradient_sizes(stack, shortcuts=False)
-            assert with_them[0] > without[0]
-            assert len(with_them) == len(without) == stack.depth + 1
-            if norms == "none":
-                assert without[0] < 1e-6
+@cases("norms, seed", product(["none", "pre"], [0, 1, 2]))
+def test_with_shortcuts_the_gradient_at_the_first_layer_is_larger(norms, seed) -> None:
+    stack = DeepStack(norms=norms, seed=seed)  # type: ignore[arg-type]
+    with_them = gradient_sizes(stack, shortcuts=True)
+    without = gradient_sizes(stack, shortcuts=False)
+    assert with_them[0] > without[0]
+    assert len(with_them) == len(without) == stack.depth + 1
+    if norms == "none":
+        assert without[0] < 1e-6
 
 
 def test_the_same_stack_gives_the_same_sizes_whatever_was_drawn_before() -> None:
@@ -38,18 +36,16 @@ def test_the_same_stack_gives_the_same_sizes_whatever_was_drawn_before() -> None
     )
 
 
-def test_the_gradient_at_the_output_is_one(subtests: pytest.Subtests) -> None:
-    for shortcuts in [True, False]:
-        with subtests.test(shortcuts=shortcuts):
-            assert gradient_sizes(SHALLOW, shortcuts=shortcuts)[-1] == pytest.approx(1)
+@cases("shortcuts", [True, False])
+def test_the_gradient_at_the_output_is_one(shortcuts) -> None:
+    assert gradient_sizes(SHALLOW, shortcuts=shortcuts)[-1] == pytest.approx(1)
 
 
-def test_the_deepest_stack_stays_finite(subtests: pytest.Subtests) -> None:
-    for norms in ["none", "pre", "post"]:
-        with subtests.test(norms=norms):
-            for shortcuts in (True, False):
-                sizes = gradient_sizes(DeepStack(depth=DEEPEST, norms=norms), shortcuts=shortcuts)  # type: ignore[arg-type]
-                assert all(0 < size < float("inf") for size in sizes)
+@cases("norms", ["none", "pre", "post"])
+def test_the_deepest_stack_stays_finite(norms) -> None:
+    for shortcuts in (True, False):
+        sizes = gradient_sizes(DeepStack(depth=DEEPEST, norms=norms), shortcuts=shortcuts)  # type: ignore[arg-type]
+        assert all(0 < size < float("inf") for size in sizes)
 
 
 def tiny_block(place: str) -> Block:
@@ -66,14 +62,13 @@ def tiny_block(place: str) -> Block:
     return Block(config, "encoder", 0)
 
 
-def test_with_its_norms_and_shortcuts_it_is_the_block_itself(subtests: pytest.Subtests) -> None:
-    for place in ["pre", "post"]:
-        with subtests.test(place=place):
-            torch.manual_seed(0)
-            block, x = tiny_block(place), torch.randn(1, 4, 16)
-            torch.testing.assert_close(passed(block, x, norms=place, shortcuts=True), block(x))  # type: ignore[arg-type]
-            assert not torch.allclose(passed(block, x, norms=place, shortcuts=False), block(x))  # type: ignore[arg-type]
-            assert not torch.allclose(passed(block, x, norms="none", shortcuts=True), block(x))
+@cases("place", ["pre", "post"])
+def test_with_its_norms_and_shortcuts_it_is_the_block_itself(place) -> None:
+    torch.manual_seed(0)
+    block, x = tiny_block(place), torch.randn(1, 4, 16)
+    torch.testing.assert_close(passed(block, x, norms=place, shortcuts=True), block(x))  # type: ignore[arg-type]
+    assert not torch.allclose(passed(block, x, norms=place, shortcuts=False), block(x))  # type: ignore[arg-type]
+    assert not torch.allclose(passed(block, x, norms="none", shortcuts=True), block(x))
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
@@ -87,9 +82,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
     torch.testing.assert_close(change.detach(), gradient.norm(), rtol=1e-4, atol=1e-6)
 
 
-def test_a_depth_that_cannot_be_measured_is_refused_in_a_sentence(
-    subtests: pytest.Subtests,
-) -> None:
-    for depth in [0, DEEPEST + 1]:
-        with subtests.test(depth=depth), pytest.raises(ValueError, match="it must be 1 to"):
-            DeepStack(depth=depth)
+@cases("depth", [0, DEEPEST + 1])
+def test_a_depth_that_cannot_be_measured_is_refused_in_a_sentence(depth) -> None:
+    with pytest.raises(ValueError, match="it must be 1 to"):
+        DeepStack(depth=depth)

@@ -3,17 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 
 from model import Trace
-from model.analysis.stream.stream import (
-    KernelCheck,
-    kernel_check,
-)
+from model.analysis.stream.stream import KernelCheck, kernel_check
 from model.arithmetic import normalization
 from model.nn.norms import NORMS
+from tests.cases import cases
 from tests.model.tiny import loaded, sentence
 
 
@@ -21,41 +18,24 @@ def wide(array: np.ndarray) -> torch.Tensor:
     return torch.tensor(array, dtype=torch.float64)
 
 
-def test_a_layer_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
+def test_both_norms_of_a_recorded_input_are_pytorchs(trace: Trace) -> None:
     for norm in trace.norms:
-        expected = F.layer_norm(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
-        ours = NORMS["layer"].normalized(norm.input, norm.epsilon)
-        np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
+        for kind, law in (("layer", F.layer_norm), ("rms", F.rms_norm)):
+            expected = law(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
+            ours = NORMS[kind].normalized(norm.input, norm.epsilon)
+            np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
 
 
-def test_an_rms_norm_of_a_recorded_input_is_pytorchs(trace: Trace) -> None:
-    for norm in trace.norms:
-        expected = F.rms_norm(wide(norm.input), norm.gamma.shape, eps=norm.epsilon)
-        ours = NORMS["rms"].normalized(norm.input, norm.epsilon)
-        np.testing.assert_allclose(ours, expected.numpy(), atol=1e-9, err_msg=norm.name)
-
-
-def test_the_two_norms_agree_exactly_where_the_mean_is_zero() -> None:
-    rows = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
-    centred = rows - rows.mean(-1, keepdims=True)
-    np.testing.assert_allclose(
-        NORMS["layer"].normalized(centred, 1e-5), NORMS["rms"].normalized(centred, 1e-5), atol=1e-6
-    )
-    apart = np.abs(
-        NORMS["layer"].normalized(rows + 1, 1e-5) - NORMS["rms"].normalized(rows + 1, 1e-5)
-    )
-    assert apart.max() > 0.1
-
-
-def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(subtests: pytest.Subtests) -> None:
-    for width in [4, 512]:
-        with subtests.test(width=width):
-            rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
-            biased = NORMS["layer"].normalized(rows, 0.0)
-            wide_rows = rows.astype(np.float64)
-            unbiased = normalization.normalized(wide_rows, epsilon=0.0, unbiased=True)
-            np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
-            np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
+@cases("width", [4, 512])
+def test_the_unbiased_norm_is_smaller_by_the_root_of_the_widths(width) -> None:
+    rows = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
+    biased = NORMS["layer"].normalized(rows, 0.0)
+    wide_rows = rows.astype(np.float64)
+    own = normalization.normalized(wide_rows, epsilon=0.0)
+    np.testing.assert_allclose(own, biased, rtol=1e-9)
+    unbiased = normalization.normalized(wide_rows, epsilon=0.0, unbiased=True)
+    np.testing.assert_allclose(unbiased, biased * np.sqrt((width - 1) / width), rtol=1e-9)
+    np.testing.assert_allclose(unbiased.var(-1, ddof=1), 1, rtol=1e-6)
 
 
 def largest(check: KernelCheck) -> float:

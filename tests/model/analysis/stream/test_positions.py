@@ -17,6 +17,7 @@ from model.analysis.stream.positions import (
 )
 from model.analysis.tokens.embeddings import reordered, same_tokens
 from model.nn.layers import rotary_angles, sinusoids
+from tests.cases import cases
 from tests.model.tiny import loaded
 
 NO_POSITIONS = Intervention(positions=False)
@@ -24,26 +25,15 @@ LIFTED = Intervention(positions=False, mask="none")
 LION, TIGER = "lion kills tiger", "tiger kills lion"
 
 
-def test_sinusoids_are_those_of_the_formula(subtests: pytest.Subtests) -> None:
-    for width in [2, 4, 16, 130]:
-        with subtests.test(width=width):
-            table = sinusoidal(40, width)
-            assert table.shape == (40, width)
-            for position in range(40):
-                for pair in range(width // 2):
-                    angle = position / 10_000 ** (2 * pair / width)
-                    assert table[position, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-6)
-                    assert table[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
-
-
-def test_sinusoids_are_turns_on_the_circle() -> None:
-    """Another way: complex numbers, each position turned once more by the same step."""
-    width, length = 32, 200
-    steps = np.exp(1j * np.exp(np.arange(0, width, 2) * -(math.log(10_000.0) / width)))
-    turned = np.cumprod(np.tile(steps, (length, 1)), axis=0) / steps
-    table = sinusoidal(length, width)
-    np.testing.assert_allclose(table[:, 0::2], turned.imag, atol=1e-6)
-    np.testing.assert_allclose(table[:, 1::2], turned.real, atol=1e-6)
+@cases("width", [2, 4, 16, 130])
+def test_sinusoids_are_those_of_the_formula(width) -> None:
+    table = sinusoidal(40, width)
+    assert table.shape == (40, width)
+    for position in range(40):
+        for pair in range(width // 2):
+            angle = position / 10_000 ** (2 * pair / width)
+            assert table[position, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
 
 
 def test_the_tables_are_those_that_the_models_use() -> None:
@@ -68,14 +58,6 @@ def test_likeness_is_the_cosine_of_every_two_rows() -> None:
     table[4] = 0
     expected = F.cosine_similarity(table[:, None], table[None], dim=-1)
     np.testing.assert_allclose(similarity(table.numpy()), expected, atol=1e-6)
-
-
-def test_the_likeness_of_sinusoids_depends_on_the_distance_alone() -> None:
-    found = similarity(sinusoidal(50, 32))
-    for distance in (0, 1, 7, 30):
-        diagonal = np.diagonal(found, distance)
-        np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-6)
-    np.testing.assert_allclose(np.diagonal(found), 1, atol=1e-6)
 
 
 def test_rotary_likeness_is_the_score_of_equal_pairs_turned() -> None:
@@ -115,19 +97,6 @@ def test_a_causal_mask_carries_order_and_lifting_it_loses_order(model: Model) ->
     assert largest(model, LIFTED) < 1e-4
 
 
-def test_the_stories_model_is_order_blind_only_without_mask_and_positions() -> None:
-    model = loaded("stories")
-    texts = " lion chased tiger", " tiger chased lion"
-    assert not any(model.new_words(text) for text in texts)
-
-    def of(intervention: Intervention) -> float:
-        return reordered(*(model.trace(text, intervention=intervention) for text in texts)).largest
-
-    assert of(NO_POSITIONS) > 1e-2
-    assert of(LIFTED) < 1e-4
-    assert of(Intervention(mask="none")) > 1e-2
-
-
 def test_equal_tokens_are_laid_beside_each_other_in_turn() -> None:
     model = loaded("bert")
     one, other = model.tokens("the cat saw the dog"), model.tokens("the dog saw the cat")
@@ -138,9 +107,8 @@ def test_equal_tokens_are_laid_beside_each_other_in_turn() -> None:
     assert places[3] == (3, 3)
 
 
-def test_sentences_of_other_tokens_are_refused_by_name(subtests: pytest.Subtests) -> None:
-    for other in ["the cat saw the", "the cat saw the cat", "the cat saw a dog"]:
-        with subtests.test(other=other):
-            model = loaded("bert")
-            with pytest.raises(ValueError, match=r"Only in the (first|second): “(dog|the)”"):
-                same_tokens(model.tokens("the cat saw the dog"), model.tokens(other))
+@cases("other", ["the cat saw the", "the cat saw the cat", "the cat saw a dog"])
+def test_sentences_of_other_tokens_are_refused_by_name(other) -> None:
+    model = loaded("bert")
+    with pytest.raises(ValueError, match=r"Only in the (first|second): “(dog|the)”"):
+        same_tokens(model.tokens("the cat saw the dog"), model.tokens(other))

@@ -7,7 +7,8 @@ import torch
 from model import Model, Trace
 from model.analysis.stream.stream import summed
 from model.nn.config import Stack
-from model.nn.layers import ACTIVATIONS, sinusoids
+from model.nn.layers import ACTIVATIONS
+from tests.cases import cases
 from tests.model.tiny import TINY, loaded
 
 
@@ -26,15 +27,6 @@ def bias(model: Model, name: str) -> np.ndarray:
     return np.zeros(model.config.d_model) if given is None else given.detach().cpu().numpy()
 
 
-def test_there_is_one_state_before_and_one_after_each_sublayer(model: Model, trace: Trace) -> None:
-    for stack in model.stacks():
-        length = len(trace.tokens_of(stack))
-        expected = (len(sublayers(model, stack)) + 1, length, model.config.d_model)
-        assert trace.streams[stack].shape == expected
-        for state, single in zip(trace.streams[stack], trace.residual[stack], strict=True):
-            np.testing.assert_array_equal(state, single)
-
-
 def test_heads_and_bias_together_are_what_attention_adds_to_the_stream(
     model: Model, trace: Trace
 ) -> None:
@@ -51,21 +43,6 @@ def test_heads_and_bias_together_are_what_attention_adds_to_the_stream(
                 np.testing.assert_allclose(expected, norm.input, atol=1e-4, rtol=1e-4)
             else:
                 np.testing.assert_allclose(expected, states[number + 1], atol=1e-4, rtol=1e-4)
-
-
-def test_norms_read_and_write_the_stream_where_their_kind_of_block_says(
-    model: Model, trace: Trace
-) -> None:
-    norms = {norm.name: norm for norm in trace.norms}
-    post = model.config.norm_place == "post"
-    for stack in model.stacks():
-        for number, name in enumerate(sublayers(model, stack)):
-            norm = norms[f"{name}.norm"]
-            seen = norm.output if post else norm.input
-            np.testing.assert_allclose(seen, trace.residual[stack][number + post], atol=1e-5)
-        if not post:
-            last = norms[f"{stack}.final.norm"]
-            np.testing.assert_array_equal(last.input, trace.residual[stack][-1])
 
 
 def test_queries_keys_and_values_are_projections_of_what_the_sublayer_reads(
@@ -137,11 +114,10 @@ def test_activations_are_the_published_functions() -> None:
         torch.testing.assert_close(activation(x), published[name], atol=1e-6, rtol=1e-5)
 
 
-def test_feed_forward_activations_are_kept_only_when_asked(subtests: pytest.Subtests) -> None:
-    for record in ["attention", "full"]:
-        with subtests.test(record=record):
-            trace = loaded("gpt").trace("the cat", record=record)  # type: ignore[arg-type]
-            assert bool(trace.feed_forward) is (record == "full")
+@cases("record", ["attention", "full"])
+def test_feed_forward_activations_are_kept_only_when_asked(record) -> None:
+    trace = loaded("gpt").trace("the cat", record=record)  # type: ignore[arg-type]
+    assert bool(trace.feed_forward) is (record == "full")
 
 
 def test_the_first_state_is_the_sum_of_what_was_embedded(model: Model, trace: Trace) -> None:
@@ -157,27 +133,6 @@ def test_the_first_state_is_the_sum_of_what_was_embedded(model: Model, trace: Tr
             total = norm.output
         np.testing.assert_allclose(trace.residual[stack][0], total, atol=1e-5)
     np.testing.assert_array_equal(trace.embeddings, trace.summands[trace.source]["tokens"])
-
-
-def test_sinusoids_are_those_of_the_paper() -> None:
-    table = sinusoids(7, 10).numpy()
-    for position in range(7):
-        for pair in range(5):
-            angle = position / 10_000 ** (2 * pair / 10)
-            np.testing.assert_allclose(table[position, 2 * pair], np.sin(angle), atol=1e-6)
-            np.testing.assert_allclose(table[position, 2 * pair + 1], np.cos(angle), atol=1e-6)
-
-
-def test_positions_are_given_where_the_model_has_any(model: Model, trace: Trace) -> None:
-    kind, length, width = model.config.positions, len(trace.tokens), model.config.d_model
-    shapes = {"none": None, "rotary": (length, model.config.head_width // 2)}
-    found = None if trace.positions is None else trace.positions.shape
-    assert found == shapes.get(kind, (length, width))
-    if kind == "sinusoidal":
-        np.testing.assert_array_equal(trace.positions, sinusoids(length, width).numpy())
-    if kind == "learned":
-        table = model.module.embedding.positions.weight[:length]
-        np.testing.assert_array_equal(trace.positions, table.cpu())
 
 
 def test_the_sum_is_what_the_stream_or_its_first_norm_starts_from(

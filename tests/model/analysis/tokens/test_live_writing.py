@@ -21,6 +21,7 @@ from model.analysis.tokens.live_writing import (
 from model.analysis.tokens.prediction import Sampling, log_probabilities
 from model.nn.key_value_cache import Eviction
 from model.trace.arrays import Array, Wide
+from tests.cases import cases
 from tests.model import hub_models
 from tests.model.tiny import loaded, of_shape, sentence
 
@@ -52,24 +53,23 @@ def step_by_step(model: Model, text: str, choice: Choice) -> tuple[int, ...]:
     return written(choose, steps=STEPS, end=model.tokenizer.end)
 
 
-def test_the_text_is_that_of_whole_passes(subtests: pytest.Subtests) -> None:
-    for name in [*of_shape("decoder", "encoder-decoder"), "llama", "mistral", "bart"]:
-        with subtests.test(name=name):
-            model, text = opened(name)
-            target = "" if model.config.shape == "encoder-decoder" else None
-            for choice in (GREEDY, DRAWN):
-                ids = step_by_step(model, text, choice)
-                states = live_writing(model, model.tokens(text), choice, steps=STEPS)
-                for known, found in enumerate(states, 1):
-                    assert found.ids == ids[: len(found.ids)]
-                    if found.done == found.total:
-                        break
-                    trace = model.trace(text, target, continued=ids[: known - 1])
-                    prediction = trace.require_prediction().after(-1)
-                    own = log_probabilities(prediction[None])[0, ids[known - 1]]
-                    assert found.steps[-1].log_probability == pytest.approx(own, abs=1e-4)
-                    assert found.steps[-1].read == len(trace.tokens_of("decoder"))
-                assert found.ids == ids
+@cases("name", [*of_shape("decoder", "encoder-decoder"), "llama", "mistral", "bart"])
+def test_the_text_is_that_of_whole_passes(name) -> None:
+    model, text = opened(name)
+    target = "" if model.config.shape == "encoder-decoder" else None
+    for choice in (GREEDY, DRAWN):
+        ids = step_by_step(model, text, choice)
+        states = live_writing(model, model.tokens(text), choice, steps=STEPS)
+        for known, found in enumerate(states, 1):
+            assert found.ids == ids[: len(found.ids)]
+            if found.done == found.total:
+                break
+            trace = model.trace(text, target, continued=ids[: known - 1])
+            prediction = trace.require_prediction().after(-1)
+            own = log_probabilities(prediction[None])[0, ids[known - 1]]
+            assert found.steps[-1].log_probability == pytest.approx(own, abs=1e-4)
+            assert found.steps[-1].read == len(trace.tokens_of("decoder"))
+        assert found.ids == ids
 
 
 def test_a_compared_step_runs_the_whole_text_and_gives_the_same_logits() -> None:
@@ -102,31 +102,27 @@ def test_a_bias_of_the_logits_counts() -> None:
     np.testing.assert_allclose(at_once, [step.log_probability for step in found.steps], atol=1e-4)
 
 
-def test_what_is_kept_is_counted_in_bytes_of_the_tensors(subtests: pytest.Subtests) -> None:
-    for name in ["gpt", "translator", "llama", "mistral"]:
-        with subtests.test(name=name):
-            model, text = opened(name)
-            config = model.config
-            eviction = Eviction(3, first=1)
-            for step in last(model, text, eviction=eviction).steps:
-                for sublayer, kept in step.kept.items():
-                    numbers = kept.tokens * config.key_head_count * config.head_width
-                    assert kept.nbytes == 2 * 4 * numbers
-                    if not sublayer.endswith("cross"):
-                        assert kept.tokens <= 3
+@cases("name", ["gpt", "translator", "llama", "mistral"])
+def test_what_is_kept_is_counted_in_bytes_of_the_tensors(name) -> None:
+    model, text = opened(name)
+    config = model.config
+    eviction = Eviction(3, first=1)
+    for step in last(model, text, eviction=eviction).steps:
+        for sublayer, kept in step.kept.items():
+            numbers = kept.tokens * config.key_head_count * config.head_width
+            assert kept.nbytes == 2 * 4 * numbers
+            if not sublayer.endswith("cross"):
+                assert kept.tokens <= 3
 
 
-def test_a_text_read_at_once_under_an_eviction_is_as_probable_as_token_by_token(
-    subtests: pytest.Subtests,
-) -> None:
-    for name in ["gpt", "llama", "translator", "bart"]:
-        with subtests.test(name=name):
-            model, text = opened(name)
-            for eviction in (Eviction(), Eviction(3), Eviction(2, first=1)):
-                found = last(model, text, eviction=eviction)
-                step_by_step = [step.log_probability for step in found.steps]
-                at_once = log_probabilities_of(model, model.tokens(text), found.ids, eviction)
-                np.testing.assert_allclose(at_once, step_by_step, atol=1e-4)
+@cases("name", ["gpt", "llama", "translator", "bart"])
+def test_a_text_read_at_once_under_an_eviction_is_as_probable_as_token_by_token(name) -> None:
+    model, text = opened(name)
+    for eviction in (Eviction(), Eviction(3), Eviction(2, first=1)):
+        found = last(model, text, eviction=eviction)
+        step_by_step = [step.log_probability for step in found.steps]
+        at_once = log_probabilities_of(model, model.tokens(text), found.ids, eviction)
+        np.testing.assert_allclose(at_once, step_by_step, atol=1e-4)
 
 
 def test_only_the_rows_of_written_tokens_become_logarithms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from model.analysis.tokens.prediction import (
     top_k,
     top_p,
 )
+from tests.cases import cases
 from tests.model.tiny import loaded, of_shape, sentence
 
 with warnings.catch_warnings():
@@ -36,24 +37,31 @@ def logits(seed: int, size: int = VOCABULARY) -> np.ndarray:
     return np.random.default_rng(seed).normal(0, 3, (1, size)).astype(np.float32)
 
 
-def test_what_is_drawn_from_is_what_hugging_face_draws_from(subtests: pytest.Subtests) -> None:
-    for sampling in [
-        Sampling(), Sampling(0.3), Sampling(2.5), Sampling(1, 7), Sampling(1, 1), Sampling(1, 500),
-        Sampling(1, None, 0.5), Sampling(1, None, 0.01), Sampling(0.7, 40, 0.9), Sampling(1.8, 5, 0.35),
-    ]:  # fmt: skip
-        with subtests.test(sampling=sampling):
-            for seed in range(40):
-                row = logits(seed)
-                scores = TemperatureLogitsWarper(float(sampling.temperature))(
-                    None, torch.tensor(row).double()
-                )
-                if sampling.top_k is not None:
-                    scores = TopKLogitsWarper(sampling.top_k)(None, scores)
-                if sampling.top_p < 1:
-                    scores = TopPLogitsWarper(sampling.top_p)(None, scores)
-                ours = sampling.of(row)
-                np.testing.assert_array_equal(ours == 0, np.isneginf(scores.numpy()))
-                np.testing.assert_allclose(ours, scores.softmax(-1).numpy(), atol=1e-12)
+@cases("sampling", [
+    Sampling(),
+    Sampling(0.3),
+    Sampling(2.5),
+    Sampling(1, 7),
+    Sampling(1, 1),
+    Sampling(1, 500),
+    Sampling(1, None, 0.5),
+    Sampling(1, None, 0.01),
+    Sampling(0.7, 40, 0.9),
+    Sampling(1.8, 5, 0.35),
+])  # fmt: skip
+def test_what_is_drawn_from_is_what_hugging_face_draws_from(sampling) -> None:
+    for seed in range(40):
+        row = logits(seed)
+        scores = TemperatureLogitsWarper(float(sampling.temperature))(
+            None, torch.tensor(row).double()
+        )
+        if sampling.top_k is not None:
+            scores = TopKLogitsWarper(sampling.top_k)(None, scores)
+        if sampling.top_p < 1:
+            scores = TopPLogitsWarper(sampling.top_p)(None, scores)
+        ours = sampling.of(row)
+        np.testing.assert_array_equal(ours == 0, np.isneginf(scores.numpy()))
+        np.testing.assert_allclose(ours, scores.softmax(-1).numpy(), atol=1e-12)
 
 
 @given(st.floats(0.05, 5), st.integers(1, 300), st.floats(0.01, 1), st.integers(0, 10_000))
@@ -120,13 +128,17 @@ def test_divergence_agrees_with_pytorch_and_is_zero_without_an_intervention() ->
     assert divergence(far, far[::-1]) == pytest.approx(2000)
 
 
-def test_what_leaves_nothing_to_draw_from_is_refused(subtests: pytest.Subtests) -> None:
-    for choices in [
-        {"temperature": 0}, {"temperature": -1}, {"top_k": 0}, {"top_p": 0}, {"top_p": 1.5},
-        {"temperature": math.nan},
-    ]:  # fmt: skip
-        with subtests.test(choices=choices), pytest.raises(ValueError, match="must"):
-            Sampling(**choices)
+@cases("choices", [
+    {"temperature": 0},
+    {"temperature": -1},
+    {"top_k": 0},
+    {"top_p": 0},
+    {"top_p": 1.5},
+    {"temperature": math.nan},
+])  # fmt: skip
+def test_what_leaves_nothing_to_draw_from_is_refused(choices) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Sampling(**choices)
 
 
 def test_the_listed_tokens_and_the_rest_share_everything() -> None:

@@ -130,9 +130,7 @@ def test_a_computation_step_by_step_whose_actor_is_killed_ends_with_a_sentence(
 
 
 def test_an_actor_that_stands_still_is_a_sentence_and_goes_on_afterwards(
-    replica: Callable[..., ClusterEngine],
-    expected: np.ndarray,
-    monkeypatch: pytest.MonkeyPatch,
+    replica: Callable[..., ClusterEngine], expected: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = replica()
     weights(engine, "The cat sat")
@@ -217,9 +215,7 @@ def test_a_model_that_rests_is_unloaded_and_begins_again_when_it_is_asked(
 
 
 def test_room_is_made_for_a_model_where_no_machine_has_it(
-    replica: Callable[..., ClusterEngine],
-    expected: np.ndarray,
-    monkeypatch: pytest.MonkeyPatch,
+    replica: Callable[..., ClusterEngine], expected: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is free on all machines together would be enough."""
     for name, seconds in (("SECONDS_OF_USE", 0), ("SECONDS_KNOWN", 0.5)):
@@ -237,9 +233,7 @@ def test_room_is_made_for_a_model_where_no_machine_has_it(
 
 
 def test_two_actors_of_a_model_share_its_visitors(
-    replica: Callable[..., ClusterEngine],
-    expected: np.ndarray,
-    monkeypatch: pytest.MonkeyPatch,
+    replica: Callable[..., ClusterEngine], expected: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(actors, "BUSY", 1)
     monkeypatch.setattr(actors, "SECONDS_KNOWN", 0.2)

@@ -28,9 +28,7 @@ def expected() -> dict[str, np.ndarray]:
 
 
 def test_where_the_network_is_cut_a_sentence_says_so_and_all_goes_on_when_it_is_back(
-    machines: Machines,
-    replica: Callable[..., ClusterEngine],
-    expected: dict[str, np.ndarray],
+    machines: Machines, replica: Callable[..., ClusterEngine], expected: dict[str, np.ndarray]
 ) -> None:
     """Nothing of the cluster answers, as behind a cable that is pulled out."""
     engine = replica()

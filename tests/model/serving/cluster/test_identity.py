@@ -18,6 +18,7 @@ from model.serving.cluster.far_trace import FarTrace
 from model.serving.engine import Request
 from model.system.remote import Remote
 from model.trace.blocks import of_query
+from tests.cases import cases
 from tests.model.hub_models import loaded, saved
 from tests.model.serving.cluster.in_process import Here, engine_beside
 from tests.model.serving.cluster.questions import Asked, arguments, asked_names
@@ -94,13 +95,12 @@ def test_a_model_is_told_as_it_is(two: tuple[Asked, Asked]) -> None:
         assert one.tokenizer.named(ids) == other.tokenizer.named(ids)
 
 
-def test_a_trace_is_the_same_bits(two: tuple[Asked, Asked], subtests: pytest.Subtests) -> None:
-    for full in [False, True]:
-        with subtests.test(full=full):
-            record: Any = "full" if full else "attention"
-            one, other = (each.model.trace(each.text, record=record) for each in two)
-            assert isinstance(other, FarTrace)
-            assert list(differences(one, other)) == []
+@cases("full", [False, True])
+def test_a_trace_is_the_same_bits(full, two: tuple[Asked, Asked]) -> None:
+    record: Any = "full" if full else "attention"
+    one, other = (each.model.trace(each.text, record=record) for each in two)
+    assert isinstance(other, FarTrace)
+    assert list(differences(one, other)) == []
 
 
 def test_changed_traces_are_the_same_bits(two: tuple[Asked, Asked]) -> None:
@@ -112,31 +112,30 @@ def test_changed_traces_are_the_same_bits(two: tuple[Asked, Asked]) -> None:
         assert list(differences(*runs)) == [], name
 
 
+@cases("family", HUB)
 def test_a_model_of_the_hub_reads_writes_and_is_the_same_bits(
-    in_parts: ClusterEngine, subtests: pytest.Subtests
+    family, in_parts: ClusterEngine
 ) -> None:
-    for family in HUB:
-        with subtests.test(family=family):
-            one = loaded(family)
-            other = in_parts.model(str(saved(family)), silent)
-            text = "The cat sat on the mat"
-            for ask in (
-                lambda model: model.tokens(text),
-                lambda model: model.tokenizer.decode([token.id for token in model.tokens(text)]),
-                lambda model: model.target_tokenizer.named(range(9)),
-                lambda model: model.new_words("a snowman ☃"),
-                lambda model: model.tokenizer.beginning(text, 3),
-                lambda model: model.tokenizer.wrapped(text),
-                lambda model: model.tokenizer.marked(model.tokens(text)),
-                lambda model: words_of(model.tokenizer, text),
-                lambda model: word_cut(model.tokenizer, text, 1),
-                lambda model: (model.tokenizer.size, model.tokenizer.start, model.tokenizer.end),
-                lambda model: model.tokenizer.is_unigram,
-                lambda model: model.generate(text, limit=3),
-                lambda model: model.trace(text, record="full"),
-            ):
-                answers = [_or_refusal(lambda ask=ask, of=of: ask(of)) for of in (one, other)]
-                assert list(differences(*answers)) == []
+    one = loaded(family)
+    other = in_parts.model(str(saved(family)), silent)
+    text = "The cat sat on the mat"
+    for ask in (
+        lambda model: model.tokens(text),
+        lambda model: model.tokenizer.decode([token.id for token in model.tokens(text)]),
+        lambda model: model.target_tokenizer.named(range(9)),
+        lambda model: model.new_words("a snowman ☃"),
+        lambda model: model.tokenizer.beginning(text, 3),
+        lambda model: model.tokenizer.wrapped(text),
+        lambda model: model.tokenizer.marked(model.tokens(text)),
+        lambda model: words_of(model.tokenizer, text),
+        lambda model: word_cut(model.tokenizer, text, 1),
+        lambda model: (model.tokenizer.size, model.tokenizer.start, model.tokenizer.end),
+        lambda model: model.tokenizer.is_unigram,
+        lambda model: model.generate(text, limit=3),
+        lambda model: model.trace(text, record="full"),
+    ):
+        answers = [_or_refusal(lambda ask=ask, of=of: ask(of)) for of in (one, other)]
+        assert list(differences(*answers)) == []
 
 
 def test_a_query_alone_brings_its_scores_and_leaves_the_vectors_there(
@@ -165,9 +164,7 @@ def test_a_query_alone_brings_its_scores_and_leaves_the_vectors_there(
         assert far.check() == pytest.approx(row.check(), abs=1e-7)
 
 
-def test_whatever_may_be_asked_has_the_same_answer_there_and_here(
-    in_parts: ClusterEngine,
-) -> None:
+def test_whatever_may_be_asked_has_the_same_answer_there_and_here(in_parts: ClusterEngine) -> None:
     there = {name: Asked(in_parts.model(name, silent), *texts) for name, texts in TEXTS.items()}
     names, wrong = list(asked_names()), []
     assert len(names) > 60

@@ -13,6 +13,7 @@ from model.serving.cluster.host import ModelHost
 from model.serving.cluster.messages import READ, TRACE, Caller, read, written
 from model.serving.engine import Request
 from model.system.remote import asked_function
+from tests.cases import cases
 from tests.model.serving.cluster.in_process import LARGE
 from tests.model.tiny import loaded
 
@@ -62,19 +63,14 @@ def test_every_kind_of_refusal_comes_back_with_its_sentence_and_what_it_says_bes
         assert (type(other), str(other), vars(other)) == (kind, "A sentence.", {"part": "logits"})
 
 
-def test_only_functions_that_are_marked_may_be_asked(subtests: pytest.Subtests) -> None:
-    for name in [
-        "os:system",
-        "builtins:eval",
-        "model.loading.registry:load_model",
-        "model.system.remote:asked",
-        "model.serving.cluster.host:os.system",
-        "model.nowhere:nothing",
-        "model.run.model:Model.trace",
-        "",
-    ]:
-        with subtests.test(name=name), pytest.raises(LookupError, match="may not be asked"):
-            asked_function(name)
+@cases("name", [
+    "os:system", "builtins:eval", "model.loading.registry:load_model", "model.system.remote:asked",
+    "model.serving.cluster.host:os.system", "model.nowhere:nothing", "model.run.model:Model.trace",
+    "",
+])  # fmt: skip
+def test_only_functions_that_are_marked_may_be_asked(name) -> None:
+    with pytest.raises(LookupError, match="may not be asked"):
+        asked_function(name)
 
 
 class Pointer(NamedTuple):

@@ -29,13 +29,16 @@ export function headsOf(model, run) {
 
 /** A family of heads with their maps. numbers: of its layers. */
 function familyOf(model, run, family, numbers) {
-  const maps = numbers.flatMap((number) => drawn(model, run, number).maps);
   const { queries, keys } = run.layers[numbers[0]];
   const zeroed = numbers.flatMap((number) => run.layers[number].ablated.map((head) => [run.layers[number].place, head]));
   const [rows, columns] = [sideOf(queries), sideOf(keys)];
-  const joined = new Uint8Array(maps.length * rows * columns);
-  maps.forEach((map, n) => joined.set(map, n * rows * columns));
-  return { ...family, zeroed, maps: joined, rows, columns };
+  const mapsOf = (number) => {
+    const { maps } = drawn(model, run, number);
+    const joined = new Uint8Array(maps.length * rows * columns);
+    maps.forEach((map, n) => joined.set(map, n * rows * columns));
+    return [run.layers[number].place, joined];
+  };
+  return { ...family, zeroed, maps: Object.fromEntries(numbers.map(mapsOf)), rows, columns };
 }
 
 /** The largest |recomputed − recorded| of a run over attention outputs and norms: weights · V of each head from its

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from viz.explorer.bundle import BUNDLED
+from viz.explorer.bundle import BUNDLED, component_script
 from viz.views.training.player.message import message
 
 __all__ = ["message", "player"]
@@ -18,7 +18,7 @@ _component = st.components.v2.component(
     "training_player",
     html=(_FOLDER / "player.html").read_text(encoding="utf-8"),
     css=(BUNDLED / "player.css").read_text(encoding="utf-8"),
-    js=(BUNDLED / "player.js").read_text(encoding="utf-8"),  # of player.js and what it imports
+    js=component_script("player.js"),  # of player.js and what it imports
 )
 
 
