@@ -16,7 +16,7 @@ from viz.state.engine import engine
 from viz.state.link import View
 from viz.views.home.opening import OUTCOME, RECORDED
 
-OF_A_SESSION = ("run", "assets", "selection", "revision", "mount")
+OF_A_SESSION = ("run", "turns", "ahead", "assets", "selection", "revision", "mount")
 # Groups whose arrays follow when they are opened: W_O is twice as large as all else.
 LATER = ("merged",)
 

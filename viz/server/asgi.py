@@ -62,6 +62,7 @@ async def ready(_: Request) -> Response:
 async def plotly_script(_: Request) -> Response:
     """Plotly for the explorer, straight from the installed package."""
     script = await asyncio.to_thread(_plotly)
+    page_runs.note_drawing()
     return Response(script, media_type="text/javascript", headers={"cache-control": A_YEAR})
 
 

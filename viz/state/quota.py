@@ -101,8 +101,9 @@ class TimeQuota:
 # are there. Whoever used more than a fair share of the time waits a moment first.
 
 LONGEST_WAIT = 3.0  # seconds that one waits for one's share
-# Seconds until the first page is asked for, until it has run, and until a browser has drawn it.
-SOON, PATIENCE, DRAWING = 0.3, 5.0, 1.5
+# Seconds, at most: until the first page is asked for, until it has run, and until its browser asks for what
+# draws the picture, if it does not have that from before; then what the drawing takes.
+SOON, PATIENCE, FETCHING, DRAWING = 0.3, 5.0, 1.5, 1.0
 LONG = 0.15  # seconds: a longer run loads a model or waits for a pass, and the others go on
 
 
@@ -118,7 +119,8 @@ class PageRuns:
     def __init__(self, long: float = LONG) -> None:
         self._line, self._long, self._quota = FairQueue(at_once=1), long, TimeQuota()
         self._wanted = 0  # runs that wait for their turn or have it
-        self._asked, self._drawn = threading.Event(), threading.Event()  # of the first page
+        # Of the first page: it is asked for, it has run, and its picture is about to be drawn.
+        self._asked, self._drawn, self._drawing = (threading.Event() for _ in range(3))
         self._changed = threading.Condition()
         self._own = _Own()
 
@@ -166,11 +168,16 @@ class PageRuns:
         """A browser has asked for a page, whose run will follow."""
         self._asked.set()
 
+    def note_drawing(self) -> None:
+        """A browser has asked for the script that draws pictures."""
+        self._drawing.set()
+
     def let_first_pass(self) -> None:
         """Waits until the first page is drawn, where one is asked for by now: for what would take the time of
         its run."""
         if self._asked.wait(SOON):
             self._drawn.wait(PATIENCE)
+            self._drawing.wait(FETCHING)
             time.sleep(DRAWING)
 
     def let_pass(self) -> None:
