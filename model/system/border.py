@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, wraps
 from inspect import Parameter, signature
+from itertools import chain
 from pathlib import PurePath
 from typing import Any, Literal, ParamSpec, SupportsIndex, TypeGuard, TypeVar, Union
 
@@ -53,15 +54,15 @@ def at_border(function: Callable[P, R], *, besides: Collection[str] = ()) -> Cal
 
     Raises ValueError with the argument's name, and what it must be.
     """
-    parameters = signature(function)
+    kinds = {name: one.kind for name, one in signature(function).parameters.items()}
+    unread = {*besides, *(name for name, kind in kinds.items() if kind in _SEVERAL)}
+    places = [name for name, kind in kinds.items() if kind in _BY_PLACE]
 
     @wraps(function)
     def checked(*args: P.args, **named: P.kwargs) -> R:
         hints = hints_of(function)
-        for name, value in parameters.bind(*args, **named).arguments.items():
-            several = parameters.parameters[name].kind in _SEVERAL
-            checks = name in hints and name not in besides and not several
-            if checks and type(value) is not hints[name]:
+        for name, value in chain(zip(places, args, strict=False), named.items()):
+            if name in hints and name not in unread:
                 check_argument(name, value, hints[name])
         return function(*args, **named)
 
@@ -69,6 +70,7 @@ def at_border(function: Callable[P, R], *, besides: Collection[str] = ()) -> Cal
 
 
 _SEVERAL = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def check_fields(record: object, *, besides: Collection[str] = ()) -> None:
@@ -94,7 +96,7 @@ def check_name(of: str, name: object, known: Collection[str]) -> None:
 
 def check_argument(name: str, value: object, hint: Any) -> None:
     """Raises ValueError where a value is not what an annotation allows."""
-    if _allows(hint, value):
+    if type(value) in _whole_classes(hint) or _allows(hint, value):
         return
     choices = [one for one in _choices(hint) if isinstance(one, str)]
     near = meant(value, choices) if isinstance(value, str) else ""
@@ -104,6 +106,14 @@ def check_argument(name: str, value: object, hint: Any) -> None:
         if wanted in _classes(hint) and given in {one.__name__ for one in type(value).__mro__}
     )
     raise ValueError(f"{name} is {_shown(value)}; it must be {_words(hint)}{near or instead}.")
+
+
+@lru_cache(maxsize=1024)
+def _whole_classes(hint: Any) -> frozenset[Any]:
+    """The classes every instance of which an annotation allows: most arguments need no more looking."""
+    members = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    plain = (one for one in members if isinstance(one, type) and typing.get_origin(one) is None)
+    return frozenset(plain) - {np.ndarray}
 
 
 class _Later(type):

@@ -4,6 +4,7 @@ Pure."""
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, TypeVar, get_args
 from urllib.parse import quote, unquote, urlencode
 
@@ -71,6 +72,11 @@ def to_link(view: View) -> dict[str, str]:
     """The query parameters that reopen a view. Lone surrogates, which no address can carry, are
     replaced. The cell of another sentence or model and of a changed run is always said: without it the page
     would choose one."""
+    return dict(_link_of(view))
+
+
+@lru_cache(maxsize=256)  # a run of a page writes the link of its view several times
+def _link_of(view: View) -> dict[str, str]:
     is_other = (view.text, view.model) != (_FIRST.text, _FIRST.model) or view.intervention.changes
     cell = {"query": str(view.query), "key": str(view.key)} if is_other else {}
     return cell | _written(view, _FIRST) | _written(view.intervention, UNCHANGED)

@@ -53,8 +53,9 @@ def explore(look: Look) -> None:
     if switched is None:
         return
     frame().head = look.place, look.head
+    hero = hero_of(switched)
     with expected:
-        outcome(switched, hero_of(switched))
+        outcome(switched, hero)
     with ways_on:
         st.html(_onward(is_changed=switched.baseline is not None))
     cell = cell_of(switched) if current().show in OF_A_CELL else None
@@ -62,7 +63,7 @@ def explore(look: Look) -> None:
         _picture(switched, current().detail, cell)
     with heads:
         docked_heads(switched.request)  # of a long text they take longer than the picture
-    drawer(switched, hero_of(switched))
+    drawer(switched, hero)
 
 
 @st.fragment
