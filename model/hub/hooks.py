@@ -223,7 +223,7 @@ def _norm_tensors(part: NormPart, x: Tensor, output: Tensor | None) -> NormTenso
     gamma, beta = gamma_of(part, x), beta_of(part)
     kind = part.kind or "layer"
     # Of half precision the library takes its statistics in single; x itself is a state, kept once.
-    _, mean, inverse = NORMS[kind].apply(x.float(), None, None, part.epsilon)
+    mean, inverse = NORMS[kind].measured_by_kernel(x.float(), part.epsilon)
     return NormTensors(part.name, kind, x, mean, inverse, part.epsilon, gamma, beta, output)
 
 

@@ -74,6 +74,12 @@ class NormLaw:
 
         return torch.native_layer_norm(x, (x.shape[-1],), gamma, beta, epsilon)
 
+    def measured_by_kernel(self, x: "Tensor", epsilon: float) -> "tuple[Tensor, Tensor]":
+        """(…, 1) each: means and 1/√(size + ε), as `apply` gives them, without the normed vectors where they
+        can be left out."""
+        _, mean, inverse = self.apply(x, None, None, epsilon)
+        return mean, inverse
+
     def mean(self, rows: NDArray[Float]) -> NDArray[Float]:
         """(…, 1): what is subtracted from each row of (…, C)."""
         return np.asarray(rows.mean(-1, keepdims=True))
@@ -146,12 +152,16 @@ class RmsNorm(NormLaw):
             x: (…, C).
             gamma, beta: (C,); None: not multiplied, not added.
         """
+        mean, inverse = self.measured_by_kernel(x, epsilon)
+        normed = x * inverse
+        normed = normed if gamma is None else normed * gamma
+        return normed if beta is None else normed + beta, mean, inverse
+
+    def measured_by_kernel(self, x: "Tensor", epsilon: float) -> "tuple[Tensor, Tensor]":
         import torch
 
         inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon)
-        normed = x * inverse
-        normed = normed if gamma is None else normed * gamma
-        return normed if beta is None else normed + beta, torch.zeros_like(inverse), inverse
+        return torch.zeros_like(inverse), inverse
 
     def mean(self, rows: NDArray[Float]) -> NDArray[Float]:
         return np.zeros_like(rows[..., :1])

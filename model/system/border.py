@@ -151,8 +151,15 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: hint for name, hint in hints.items() if name != "return"}
 
 
+def _origin(hint: Any) -> Any:
+    """The class of an annotation with members; of an alias with a name, that of what it stands for. numpy's
+    `NDArray` is one from Python 3.12 on."""
+    origin = typing.get_origin(hint)
+    return typing.get_origin(getattr(origin, "__value__", None)) or origin
+
+
 def _allows(hint: Any, value: object) -> bool:
-    origin, members = typing.get_origin(hint), typing.get_args(hint)
+    origin, members = _origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return type(value) in members or any(_allows(one, value) for one in members)
     if hint in (Any, object):
@@ -232,21 +239,21 @@ def _runtime(kind: type) -> bool:
 
 def _choices(hint: Any) -> tuple[Any, ...]:
     members = typing.get_args(hint)
-    if typing.get_origin(hint) is Literal:
+    if _origin(hint) is Literal:
         return members
     return tuple(one for member in members for one in _choices(member))
 
 
 def _classes(hint: Any) -> set[str]:
     members = typing.get_args(hint)
-    if typing.get_origin(hint) in (Union, types.UnionType):
+    if _origin(hint) in (Union, types.UnionType):
         return set().union(*map(_classes, members))
     return {getattr(hint, "__name__", "")}
 
 
 def _words(hint: Any) -> str:
     """What an annotation allows, in words."""
-    origin, members = typing.get_origin(hint), typing.get_args(hint)
+    origin, members = _origin(hint), typing.get_args(hint)
     kind = origin or hint
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(map(_words, members)))

@@ -16,7 +16,8 @@ F = TypeVar("F", np.float32, np.float64)
 
 def holds_arrays(kind: object) -> bool:
     """Whether a field of this type is an array, or holds some: `Array | None`, `Mapping[str, Array]`."""
-    return get_origin(kind) is np.ndarray or any(map(holds_arrays, get_args(kind)))
+    # From numpy 2.5 and Python 3.12 on NDArray is an alias with a name, and the origin of what it stands for.
+    return get_origin(kind) in (np.ndarray, NDArray) or any(map(holds_arrays, get_args(kind)))
 
 
 def softmax(scores: NDArray[F], axis: int = -1) -> NDArray[F]:

@@ -36,15 +36,17 @@ CHANGED = "The model's weights were changed after this pass: run it again."
 
 def array_of(tensor: Tensor) -> Array:
     """A tensor's values without its batch axis: float32, CPU, read-only, shared where possible."""
-    return numbers_of(tensor.detach()[0])
+    return numbers_of(tensor[0])
 
 
 def numbers_of(tensor: Tensor) -> Array:
     """A tensor's values: float32, CPU, read-only, shared where possible."""
-    values = tensor.detach().to(torch.float32)
+    values = tensor.detach()
+    if values.dtype != torch.float32:
+        values = values.to(torch.float32)
     if values.is_cuda:  # straight into page-locked memory: a fifth to a tenth of the time
         values = torch.empty_like(values, device="cpu", pin_memory=True).copy_(values)
-    array = values.cpu().numpy()
+    array = (values if values.device.type == "cpu" else values.cpu()).numpy()
     array.flags.writeable = False
     return array
 

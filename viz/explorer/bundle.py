@@ -10,7 +10,6 @@ import base64
 import hashlib
 import re
 import sys
-from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -33,7 +32,6 @@ export default mount;
 _FONT_RULE = re.compile(r"@font-face\{[^}]*url\(fonts/(KaTeX_[\w-]+)\.woff2\)[^}]*\}")
 
 
-@cache
 def component_script(name: str) -> str:
     """A script that the bundler has made, as a component takes it: under our own server the lines that load
     it."""

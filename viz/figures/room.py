@@ -333,8 +333,8 @@ def _columns(axis: Any, ticks: str, place: str, beside: float) -> Iterator[str]:
     for more in _LABELS_EVERY:
         if every >= len(axis.ticktext):
             return
-        width = _plot_width(axis, apart / every, step) + beside
-        yield _hidden(place, f"g.{ticks}:not(:nth-child({more}n + 1 of g.{ticks}))", width)
+        width, nth = _plot_width(axis, apart / every, step) + beside, f"{more}n + 1 of g.{ticks}"
+        yield _hidden(place, f"g.{ticks}:not(:nth-child({nth}))", width)
         every = more
 
 
@@ -347,7 +347,8 @@ def _rows(figure: go.Figure, place: str, beside: float) -> Iterator[str]:
     every = 1
     for more in _LABELS_EVERY:
         width = _plot_width(figure.layout.xaxis, _LINE / every, step) + beside
-        yield _hidden(place, f"g.ytick:not(:nth-child({more}n + 1 of g.ytick))", width)
+        nth = f"{more}n + 1 of g.ytick"
+        yield _hidden(place, f"g.ytick:not(:nth-child({nth}))", width)
         every = more
 
 

@@ -22,7 +22,7 @@ _IGNORABLE = (
     ).union(map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0)))
 )
 # Latin letters, punctuation, arrows and signs: what is printable here is no accent and nothing ignorable.
-_NO_MARKS = re.compile("[\u0000-\u02ff\u2010-\u205e\u2190-\u22ff]*")
+_NO_MARKS = re.compile("[\u0000-\u02ff\u2010-\u205e\u2190-\u27ff]*")
 _EMOJI_STYLE = "\ufe0e\ufe0f"  # part of how a symbol is drawn
 _ISOLATE, _END = "\u2068", "\u2069"
 _RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"

@@ -5,20 +5,24 @@ import gc
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 from weakref import ref
 
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from model import Intervention, Model, Trace
 from model.many import trace_all
+from model.nn.recorder import Level, Recorder, recording
 from model.trace.description import trace_file
 from model.trace.lazy import Lazy, Room, arrays_of
 from tests.cases import cases
+from tests.model import hub_models
 from tests.model.device import Crossings, device, moved
-from tests.model.tiny import loaded, sentence, target
+from tests.model.hub.test_identity import TEXT as HUB_TEXT
+from tests.model.tiny import TINY, loaded, sentence, target
 
 CHANGED = Intervention(hidden=frozenset({1}))
 
@@ -54,6 +58,59 @@ def test_a_trace_is_made_without_a_copy_and_has_the_numbers_of_the_processor(nam
     assert there.check() == here.check()
     for record in (*there.attention, *there.norms, *there.feed_forward):
         assert not any(array.flags.writeable for array in arrays_of(record))
+
+
+class _Counted(TorchDispatchMode):
+    """How many operations run within it."""
+
+    count = 0
+
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, given: Any = (), named: Any = None
+    ) -> Any:
+        self.count += 1
+        return operation(*given, **(named or {}))
+
+
+def operations(model: Model, level: Level) -> int:
+    texts = filter(None, (sentence(model), target(model)))
+    ids = [model.ids(model.tokens(text)) for text in texts]
+    recorder = Recorder(level=level, source=model.config.source)
+    with torch.inference_mode(), recording(recorder), _Counted() as counted:
+        model.module(*ids)
+    return counted.count
+
+
+def test_to_record_a_pass_asks_the_device_for_nothing_more(subtests: pytest.Subtests) -> None:
+    for name in TINY:
+        with subtests.test(name=name):
+            model = loaded(name)
+            plain = operations(model, "nothing")
+            assert operations(model, "full") == operations(model, "attention") == plain
+
+
+def test_to_record_a_pass_of_the_librarys_waits_for_nothing_more(
+    subtests: pytest.Subtests,
+) -> None:
+    for family in ["llama", "gemma3", "bart", "falcon, ALiBi", "deberta-v3"]:
+        with subtests.test(family=family):
+            crossings, found = Crossings(), dict[str, list[str]]()
+            here = hub_models.loaded.__wrapped__(family)
+            model = moved(here, crossings)
+            seq2seq = model.config.shape == "encoder-decoder"
+            texts = (HUB_TEXT, hub_models.TARGET) if seq2seq else (HUB_TEXT,)
+            for level in get_args(Level):
+                with device(crossings), torch.inference_mode():
+                    ids = [model.ids(here.tokens(text)) for text in texts]
+                    crossings.clear()
+                    with recording(Recorder(level=level, source=model.config.source)):
+                        model.module(*ids)
+                found[level] = crossings.all
+            assert found["full"] == found["attention"] == found["nothing"]
+            assert not crossings.copied
+            assert (
+                len(crossings.waited) <= 2
+            )  # the library asks whether texts are packed, once for each mask
 
 
 def test_what_is_read_crosses_once_and_the_rest_stays() -> None:
