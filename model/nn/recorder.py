@@ -257,7 +257,7 @@ class Recorder:
         """
         read, steering = self.through("stream", name, state), self.intervention.steering
         if steering is not None and steering.place == name:
-            read = steering.added(read)
+            read = steering.hooks(read.device)["stream", name](read)
         read = _with_numbers(read, self.intervention.stream_in(name))
         states = self.streams.get(stack)
         if read is not state and states:
