@@ -259,7 +259,8 @@ class Recorder:
         """
         read, steering = self.through("stream", name, state), self.intervention.steering
         if steering is not None and steering.place == name:
-            read = steering.added(read)
+            for hook in steering.hooks(read.device).values():
+                read = read if (changed := hook(read)) is None else changed
         read = _with_numbers(read, self.intervention.stream_in(name))
         states = self.streams.get(stack)
         if read is not state and states:

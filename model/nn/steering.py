@@ -61,7 +61,7 @@ class Steering:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def added(self, x: "torch.Tensor") -> "torch.Tensor":
+    def _added(self, x: "torch.Tensor") -> "torch.Tensor":
         """A state (…, C) with the multiple of the direction."""
         import torch  # takes seconds
 
@@ -71,4 +71,4 @@ class Steering:
     @at_border
     def hooks(self, device: "torch.device") -> Hooks:
         """What adds it while a pass runs on a device."""
-        return {("stream", str(self.place)): self.added}
+        return {("stream", str(self.place)): self._added}
