@@ -372,7 +372,7 @@ def layers() -> Cases:
 
 
 def _turned(unchanged: Attention, changed: Attention, hero: Hero) -> Cases:
-    """A run that says of a switch where it leads, and brings that run ahead; then the answer to the switch."""
+    """A run that says where a switch leads, and brings that run ahead; then the answer to the switch."""
     facts = {"run": "on", "device": "", "claims": [], "hero": asdict(hero), "certificate": None}
     on, off = ({"mask": {"on": is_on, "run": run}} for is_on, run in ((True, "off"), (False, "on")))
     ahead = message(changed, baseline=unchanged) | facts | {"run": "off", "turns": off}
