@@ -115,8 +115,9 @@ class Intervention:
     -0.74
     >>> Intervention(weights={("decoder.0.self", 0, 2, 1, 0.5)}).weights_in("decoder.0.self")
     ((0, 2, 1, 0.5),)
-    >>> Intervention(stream={("decoder.1.self", 0, 5, 0.0)}).stream_in("decoder.1.self")
-    ((0, 5, 0.0),)
+    >>> by_hand = Intervention(stream={("decoder.1.self", 0, 5, 0.0)})
+    >>> by_hand.stream_in("decoder.1.self"), by_hand.sets_stream
+    (((0, 5, 0.0),), True)
     """
 
     scale: float | None = None  # factor on the scores instead of the model's own; 1.0: not scaled
