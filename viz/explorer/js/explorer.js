@@ -48,6 +48,7 @@ export class Explorer {
     channel.addEventListener(CHOOSE, this.asked);
     const { signal } = this.mountedUntil;
     document.addEventListener("click", ({ target }) => this.turn(target), { capture: true, signal });
+    addEventListener("popstate", () => this.python.leave(), { signal });
     followLecture(this, signal);
   }
 

@@ -55,8 +55,13 @@ export class Python {
     if (Object.keys(turns).length) this.asking = setTimeout(ask, AHEAD_DELAY);
   }
 
-  close() {
+  /** The reader leaves the page: of what is asked for now there is no answer any more. */
+  leave() {
     clearTimeout(this.asking);
+  }
+
+  close() {
+    this.leave();
     clearTimeout(this.reporting);
     clearTimeout(this.opened);
   }
