@@ -17,7 +17,6 @@ import { Fade, HEAD } from "./fade.js";
 import { loadKatex, loadPlotly } from "./libraries.js";
 import { drawAlso, drawHeadline, writeParts } from "./headline.js";
 import { Header } from "./header.js";
-import { foreseen } from "./held.js";
 import { More } from "./more.js";
 import { runNumbers, stopNumbers } from "./motion.js";
 import { drawNow, drawSure } from "./now.js";
@@ -301,7 +300,6 @@ export class Drawing {
     this.settle();
     this.derived.foresee(explorer.layer);
     explorer.python.askForCheck(explorer.received);
-    explorer.python.askAhead(explorer.received, (run) => foreseen(explorer.received, run) !== null);
   }
 
   /** How the chosen number is computed. */

@@ -48,7 +48,9 @@ export class Explorer {
     channel.addEventListener(CHOOSE, this.asked);
     const { signal } = this.mountedUntil;
     document.addEventListener("click", ({ target }) => this.turn(target), { capture: true, signal });
-    addEventListener("popstate", () => this.python.leave(), { signal });
+    for (const event of ["pointerover", "focusin"]) {
+      document.addEventListener(event, ({ target }) => this.approach(target), { signal });
+    }
     followLecture(this, signal);
   }
 
@@ -80,11 +82,22 @@ export class Explorer {
     this.tellHead();
   }
 
+  /** The name of the switch of the page that an element belongs to; undefined for any other. */
+  switchAt(target) {
+    return Object.keys(this.received?.turns ?? {}).find((name) => target.closest?.(`[class*="st-key-${name}"] label`));
+  }
+
+  /** The pointer or the keyboard comes to a switch: asks for the runs to which the switches lead. */
+  approach(target) {
+    if (!this.switchAt(target)) return;
+    this.python.askAhead(this.received, (run) => foreseen(this.received, run) !== null);
+  }
+
   /** A click, maybe on a switch of the page: shows the run to which it leads at once, where Python has sent it ahead. Python
    *  answers as ever, with the same message if all is as it was foreseen. */
   turn(target) {
     const { run: from, turns = {} } = this.received ?? {};
-    const name = Object.keys(turns).find((name) => target.closest(`[class*="st-key-${name}"] label`));
+    const name = this.switchAt(target);
     if (!name) return;
     const input = target.closest("label").querySelector("input");
     const checked = target === input ? input.checked : !input.checked; // its label is clicked before it

@@ -3,7 +3,6 @@
 
 export const REPORTED = ["head", "stage", "query", "key"];
 export const REPORT_DELAY = 250; // milliseconds
-const AHEAD_DELAY = 1000; // milliseconds after the last drawing: a switch has come to its end
 
 export class Python {
   /** `tell` takes a choice, `open` an opened layer, `check` the run whose check is to be made,
@@ -48,20 +47,15 @@ export class Python {
     this.told.check(run);
   }
 
-  /** Asks for the runs to which switches lead from this message, later than all else that is asked for. */
-  askAhead({ run, turns = {} }, isKnown) {
-    clearTimeout(this.asking);
-    const ask = () => Object.values(turns).every(({ run }) => isKnown(run)) || this.told.ahead(run);
-    if (Object.keys(turns).length) this.asking = setTimeout(ask, AHEAD_DELAY);
-  }
-
-  /** The reader leaves the page: of what is asked for now there is no answer any more. */
-  leave() {
-    clearTimeout(this.asking);
+  /** Asks once for the runs to which switches lead from a message, where they are not all known. */
+  askAhead({ run, layer, turns }, isKnown) {
+    const asked = `${run} ${layer.name}`;
+    if (asked === this.askedAhead || Object.values(turns).every(({ run }) => isKnown(run))) return;
+    this.askedAhead = asked;
+    this.told.ahead(run);
   }
 
   close() {
-    this.leave();
     clearTimeout(this.reporting);
     clearTimeout(this.opened);
   }
