@@ -177,8 +177,20 @@ class PageRuns:
         its run."""
         if self._asked.wait(SOON):
             self._drawn.wait(PATIENCE)
-            self._drawing.wait(FETCHING)
-            time.sleep(DRAWING)
+            self.let_draw()
+
+    def let_draw(self, meanwhile: Callable[[], object] = nothing) -> None:
+        """Waits until a browser of this server has had the time to draw its first picture. meanwhile: is
+        called every 0.1 seconds."""
+        if not self._asked.is_set():
+            return
+        until = time.monotonic() + FETCHING
+        while not self._drawing.wait(0.1) and time.monotonic() < until:
+            meanwhile()
+        until = time.monotonic() + DRAWING
+        while time.monotonic() < until:
+            meanwhile()
+            time.sleep(0.1)
 
     def let_pass(self) -> None:
         """Waits until no page waits for its turn or has it, for at most `long` seconds: for work in the

@@ -68,6 +68,7 @@ def opening() -> None:
         )
     change_view(view.at(chosen))
     page_runs.give_up()  # what follows may take seconds
+    page_runs.let_draw(still_wanted)
     try:
         loaded(View().model, lambda sentence, share: still_wanted())
     except ValueError:  # the live page says why
