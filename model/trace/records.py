@@ -295,7 +295,12 @@ class Attention:
 
     @property
     def longest(self) -> tuple[Array, Array]:
-        """(head,) each: the length of the longest query and of the longest key of each head."""
+        """(head,) each: the length of the longest query and of the longest key of each head.
+
+        >>> attention = model.trace("The cat sat").find("decoder.1.self")
+        >>> [len(lengths) for lengths in attention.longest]
+        [8, 8]
+        """
         queries, keys = (np.linalg.norm(one, axis=-1).max(-1) for one in self.vectors[:2])
         return queries, np.repeat(keys, self.heads // len(keys))
 

@@ -24,7 +24,7 @@ from tests.hasty_server import FOREVER
 from tests.server import REPOSITORY, Server
 from tools.web_security_table import UPGRADE, answered
 from viz.explorer.assets import PLOTLY_ADDRESS
-from viz.server import connections, ending
+from viz.server import connections, starting
 
 pytestmark = pytest.mark.process
 
@@ -249,16 +249,16 @@ def test_the_process_ends_when_it_is_told_to_whatever_hangs_on_it(
             hang(server, open_)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(PATIENCE) in (-signal.SIGTERM, 128 + signal.SIGTERM)
-    assert connections.SECONDS_TO_ANSWER < ending.SECONDS_TO_END < 10
+    assert connections.SECONDS_TO_ANSWER < starting.SECONDS_TO_END < 10
 
 
 def test_a_process_that_does_not_end_by_itself_is_ended() -> None:
     deaf = (
         "import signal, time\n"
-        "from viz.server import ending\n"
-        "ending.SECONDS_TO_END = 0.1\n"
+        "from viz.server import starting\n"
+        "starting.SECONDS_TO_END = 0.1\n"
         "signal.signal(signal.SIGTERM, lambda *_: None)\n"
-        "ending.end_in_time()\n"
+        "starting.end_in_time()\n"
         "print('deaf', flush=True)\n"
         "while True: time.sleep(1)\n"
     )

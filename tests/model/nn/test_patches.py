@@ -158,7 +158,7 @@ def test_what_cannot_be_put_in_is_refused_in_a_sentence() -> None:
     assert not origin(model, trace, trace.attention[1]).refusal
     stream = Patch("gpt", B, frozenset({("stream", "decoder.1.self", 3)}))
     moved = model.trace(A, intervention=Intervention(patch=stream))
-    with pytest.raises(ValueError, match="is not the sum of what its own layers wrote"):
+    with pytest.raises(ValueError, match="is not the sum of what its layers wrote"):
         score_parts(model, moved, "decoder.1.self", 0, 4, 1)
     with pytest.raises(ValueError, match="cannot be continued"):
         model.generate(A, intervention=patched)

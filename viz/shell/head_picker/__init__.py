@@ -22,7 +22,8 @@ from viz.state.session import change_view, current
 _FOLDER = Path(__file__).parent
 _KEY = "head-picker"
 _OPENS, _OPENED = "head-picker-opens", "head-picker-opened"  # the run whose maps the browser has
-_LAST = "head-picker-heads"  # session state: a run, the layers with maps, and its heads
+_LAST = "head-picker-heads"  # session state: by a run and the layers with maps, its heads
+KEPT = 4
 _CHOSEN = "head-picker-chosen"  # session state: a head that the page does not show yet
 _STYLE = (BUNDLED / "picker.css").read_text(encoding="utf-8")
 _component = st.components.v2.component(
@@ -76,11 +77,13 @@ def message(request: Request, chosen: Head, mapped: tuple[str, ...]) -> Mapping[
 
 
 def _families(request: Request, mapped: tuple[str, ...]) -> list[Json]:
-    """All heads of a run. Those of the last one are kept: another head is chosen among the same maps."""
-    asked, families = st.session_state.get(_LAST, (None, []))
-    if asked != (request, mapped):
+    """All heads of a run. Those of the last ones are kept: another head is chosen among the same maps, and a
+    switch leads back to them."""
+    last: dict[object, list[Json]] = st.session_state.get(_LAST, {})
+    families = last.pop((request, mapped), None)
+    if families is None:
         families = all_heads(traced(request), request.intervention.ablated, mapped=mapped)
-        st.session_state[_LAST] = (request, mapped), families
+    st.session_state[_LAST] = dict([*last.items(), ((request, mapped), families)][-KEPT:])
     return families
 
 
