@@ -159,12 +159,14 @@ def test_an_example_keeps_the_readers_detail() -> None:
 
 def test_another_head_is_chosen_among_the_same_maps() -> None:
     app = visit("home")
-    heads = app.session_state["head-picker-heads"]
+    (heads,) = app.session_state["head-picker-heads"].values()
     app.session_state["view"] = replace(app.session_state["view"], head=2)
     app.run()
-    assert app.session_state["head-picker-heads"] is heads
+    assert [*app.session_state["head-picker-heads"].values()][-1] is heads
     app.toggle[0].set_value(False).run()
-    assert app.session_state["head-picker-heads"] is not heads
+    assert [*app.session_state["head-picker-heads"].values()][-1] is not heads
+    app.toggle[0].set_value(True).run()
+    assert [*app.session_state["head-picker-heads"].values()][-1] is heads
 
 
 def test_the_ways_from_a_cell_lead_to_the_same_run() -> None:
