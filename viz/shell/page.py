@@ -258,8 +258,8 @@ def _facts(seen: Look, hero: Hero) -> dict[str, Any]:
 
 
 def _is_cheap(seen: Look) -> bool:
-    """Whether a run like this one, beside the unchanged one, is little work and few bytes. A recorded run leads
-    to no other."""
+    """Whether a run like this one, beside the unchanged one, is little work and few bytes. A recorded run
+    leads to no other."""
     if not seen.model.runs:
         return False
     work = len(seen.trace.tokens) * seen.model.parameter_count
