@@ -132,3 +132,9 @@ def still_asked(seen: Look) -> bool:
         request.languages,
     )
     return same_run and view.place in model.attention_names
+
+
+def still_shown(seen: Look) -> bool:
+    """Whether the view still asks for this very run. The browser sends what was turned beside a picture with
+    what happened in it, as of the picture alone."""
+    return still_asked(seen) and current().intervention == seen.request.intervention

@@ -38,7 +38,7 @@ from viz.notation.numbers import signed
 from viz.notation.words import sentences_of
 from viz.shell.background import Offer, passes_or_offer
 from viz.shell.panel import Caption, Formula, Panel, Part, Table, refusals
-from viz.shell.request import still_asked
+from viz.shell.request import still_shown
 from viz.state.intervention_words import parts
 from viz.state.link import TEXT_LIMIT
 from viz.state.look import Look, traced
@@ -90,7 +90,7 @@ class MapRequest:
 
 def patch(look: Look) -> Panel:
     """The map of what each part of sentence B's run does in A's; a click puts that part in."""
-    if not still_asked(look) or current().intervention != look.request.intervention:
+    if not still_shown(look):
         st.rerun()  # a click in this view has changed what the whole page is about
     open_one(
         "Pairs to open",

@@ -16,7 +16,7 @@ from viz.shell.downloads import entry_to_fetch, fetch_behind, fetching
 from viz.shell.frame import frame
 from viz.shell.head_picker import docked_heads
 from viz.shell.model_picker import open_entry
-from viz.shell.request import still_asked
+from viz.shell.request import still_shown
 from viz.state.link import Detail
 from viz.state.locality import visitor_is_local
 from viz.state.look import Look
@@ -74,7 +74,7 @@ def _picture(look: Look, detail: Detail, cell: ScoreCell | None) -> None:
 
     cell: that of the drawer.
     """
-    if not still_asked(look) or current().detail != detail:
+    if not still_shown(look) or current().detail != detail:
         st.rerun()
     page.explored(look, hero_of, turns)
     frame().follow_head()
