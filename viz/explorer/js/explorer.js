@@ -48,6 +48,9 @@ export class Explorer {
     channel.addEventListener(CHOOSE, this.asked);
     const { signal } = this.mountedUntil;
     document.addEventListener("click", ({ target }) => this.turn(target), { capture: true, signal });
+    for (const event of ["pointerover", "focusin"]) {
+      document.addEventListener(event, ({ target }) => this.approach(target), { signal });
+    }
     followLecture(this, signal);
   }
 
@@ -82,6 +85,12 @@ export class Explorer {
   /** The name of the switch of the page that an element belongs to; undefined for any other. */
   switchAt(target) {
     return Object.keys(this.received?.turns ?? {}).find((name) => target.closest?.(`[class*="st-key-${name}"] label`));
+  }
+
+  /** The pointer or the keyboard comes to a switch: asks for the runs to which the switches lead. */
+  approach(target) {
+    if (!this.switchAt(target)) return;
+    this.python.askAhead(this.received, (run) => foreseen(this.received, run) !== null);
   }
 
   /** A click, maybe on a switch of the page: shows the run to which it leads at once, where Python has sent it ahead. Python
