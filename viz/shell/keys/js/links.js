@@ -4,6 +4,7 @@ const MAP = ".st-key-model-map";
 const DRAWN_ANEW = [MAP, ".st-key-path"]; // with other links, while the keyboard may be on one of them
 const PHONE = 640; // pixels of a window that has no room for menu and page
 const MARKED = `.menu a, ${MAP} a`;
+const PRESSED = `:is(.menu, ${MAP}) a[data-page]`;
 const FRAMED = ["embed", "embed_options"]; // parameters of an app in a frame of another page
 const [FOLLOWED, CARRIED] = ["followed=1", "carried=1"]; // for the server alone: viz/state/way_back.py
 const MARK = new RegExp(`[?&](${FOLLOWED}|${CARRIED})$`);
@@ -20,6 +21,7 @@ export class Links {
     for (const event of ["pointerdown", "click", "contextmenu", "dragstart"]) {
       document.addEventListener(event, (event) => this.leadOut(event), { capture: true, signal });
     }
+    document.addEventListener("pointerdown", (event) => this.press(event), { signal });
     document.addEventListener("click", (event) => this.follow(event), { signal });
     // The address can change after the title and the map: then neither says so.
     globalThis.navigation?.addEventListener("currententrychange", () => this.updateOnce(), { signal });
@@ -120,10 +122,24 @@ export class Links {
     }
   }
 
+  /** A mouse opens a page of the menu or the map as it is pressed, like a tab of a window: a hand holds it for 0.1 s.
+   *  What was typed is taken over first. */
+  press(event) {
+    const isWriting = document.activeElement.matches("input, textarea");
+    const opens = event.pointerType === "mouse" && staysHere(event) && !isWriting;
+    this.pressed = opens ? linkOf(event, PRESSED) : null;
+    if (this.pressed) this.open(this.pressed);
+  }
+
   follow(event) {
     const link = linkOf(event, "a[data-page]");
     if (!link || !staysHere(event)) return;
     event.preventDefault();
+    const isOpen = event.detail > 0 && link === this.pressed; // 0: the keyboard
+    if (!isOpen) this.open(link);
+  }
+
+  open(link) {
     this.go("own" in link.dataset ? link.pathname + link.dataset.own : link.href);
     if (innerWidth <= PHONE && link.closest("[data-testid=stSidebar]")) {
       document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click(); // the menu lies over the page
