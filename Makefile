@@ -27,7 +27,7 @@
 # WORKERS       processes for the tests that need no browser; BROWSERS for the others
 # COURSE        of make site: a course.toml of your own
 # INPUTS        of make fuzz
-# PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, long_texts, real_model, site, classroom, bounds, soak, cluster, cluster_soak, own_tests; all if empty
+# PARTS         of make bench: recording, training, patching, score, many, research, profiling, engines, sessions, weight, notebook, installing, clicks, page_switch, first_picture, long_texts, real_model, site, classroom, bounds, soak, cluster, cluster_soak, own_tests; all if empty
 # SOAK_SECONDS  of the parts soak and cluster_soak (600)
 
 SHELL := /bin/bash

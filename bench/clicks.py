@@ -213,7 +213,7 @@ def _open(opened: Tab, page: PageEntry, explorer: bool = False) -> float:
     seen = f"document.querySelector('h1')?.textContent.trim() === {heading!r} && {QUIET}"
     if explorer:
         seen = f"{seen} && {PAINTED}"
-    passed = opened.milliseconds(lambda: link.click(delay=PRESS), seen)
+    passed = opened.milliseconds(lambda: link.click(delay=PRESS), seen, "pointerup")
     opened.rest()
     return passed
 

@@ -121,7 +121,7 @@ def _clicked(opened: Tab, page: PageEntry) -> float:
     opened.rest()
     heading = page.heading or page.title
     seen = f"document.querySelector('h1')?.textContent.trim() === {heading!r} && {QUIET}"
-    passed = opened.milliseconds(lambda: link.click(delay=PRESS), seen)
+    passed = opened.milliseconds(lambda: link.click(delay=PRESS), seen, "pointerup")
     opened.rest()
     return passed
 

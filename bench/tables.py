@@ -6,6 +6,7 @@ from textwrap import fill
 from bench import (
     cluster,
     cluster_soak,
+    first_picture,
     own_tests,
     page_switch,
     research,
@@ -303,6 +304,7 @@ TABLES: dict[str, Callable[[Measured], str]] = {
     "installing": installing,
     "clicks": clicks,
     "page_switch": page_switch.tabled,
+    "first_picture": first_picture.tabled,
     "long_texts": long_texts,
     "real_model": real_model,
     "site": site.tabled,

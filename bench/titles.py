@@ -16,6 +16,7 @@ TITLES = {
     "installing": "What an installation takes",
     "clicks": "From a click to the picture",
     "page_switch": "Another page, and what the frame around it takes",
+    "first_picture": "From the start of the server to the first picture",
     "long_texts": "Long texts",
     "real_model": "The first picture with a real language model",
     "site": "The site without a server",
@@ -28,6 +29,12 @@ TITLES = {
 }
 
 NOTES = {
+    "first_picture": (
+        "Beside a plain page of Streamlit with one Plotly heatmap. In turn: a server is started, and a "
+        "browser that has been nowhere opens its page as soon as the address answers. The app shows a "
+        "recorded run of the sentence first, which says so, until the model is there; its cells are drawn by "
+        "the canvas, and again by Plotly, once that is read."
+    ),
     "installing": (
         "pip installs the wheel into an empty environment, its cache warm; PyTorch is the build named above. "
         "Imports are the median of five processes, Python's compiled files in place."

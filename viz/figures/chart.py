@@ -195,6 +195,27 @@ def frame(
     figure.add_shape(type="rect", x0=left, x1=right, y0=top, y1=bottom, line=line)
 
 
+def drawn_path(path: str, colour: str, width: float) -> dict[str, object]:
+    """Lines as one of a figure's shapes: the browser draws it as one element, and a trace as one each line.
+
+    Args:
+        path: as in SVG, with M, L and Z, in the units of the axes.
+        width: in pixels.
+    """
+    return {"type": "path", "path": path, "line": {"color": colour, "width": width}}
+
+
+def outlines(
+    sides: Sequence[tuple[float, float, float, float]], colour: str, width: float
+) -> dict[str, object]:
+    """Rectangles (left, right, top, bottom) as one of a figure's shapes. width: of the line in pixels."""
+    path = "".join(
+        f"M{left},{top}L{right},{top}L{right},{bottom}L{left},{bottom}Z"
+        for left, right, top, bottom in sides
+    )
+    return drawn_path(path, colour, width)
+
+
 def rectangles(sides: Sequence[tuple[float, float, float, float]]) -> TraceStyle:
     """The corners of rectangles (left, right, top, bottom), for one line around all."""
     x: list[float | None] = []

@@ -19,13 +19,14 @@ from viz.figures.chart import (
     Axis,
     bars_across,
     chart,
+    drawn_path,
     ends_around,
     frame,
     line,
     marks,
     note,
     numbered,
-    rectangles,
+    outlines,
     titled,
 )
 from viz.figures.heatmap import NUMBERED, ON_DIVERGING, STRONG, Matrix, heatmap, numbers_in_cells
@@ -168,28 +169,26 @@ def head_grid(
         return tiles.repeat(times, axis=2).repeat(times, axis=3)
 
     traces = [_image(finer(levels), colorscale("weight"), strip, zmax=LEVELS, colorbar=_COLORBAR)]
+    shapes = []
     if (
         blocked.any()
     ):  # above the weights, whose zero is solid; a weight that leaks keeps its colour
         hidden = finer((blocked & (levels == 0)).astype(np.uint8))
         grey: list[list[float | str]] = [[0.0, rgba(MASKED, 0.0)], [1.0, rgba(MASKED, 0.2)]]
-        traces += [
-            _image(hidden, grey, strip, zmax=1, showscale=False),
-            _hatching(hidden, tile, strip),
-        ]
+        traces.append(_image(hidden, grey, strip, zmax=1, showscale=False))
+        shapes.append(_hatching(hidden, tile, strip))
     by_colour: dict[str, list[TileCell]] = {}
     for cell in np.ndindex(layers, heads):
         colour = hue_of(cell[1], heads, groups) if groups else rgba(MASKED, 0.6)
         by_colour.setdefault(colour, []).append(cell)
     for colour, framed in by_colour.items():
-        look = {"color": colour, "width": 2 if groups else 1}
-        traces.append(
-            marks(**rectangles([pitch.sides(cell) for cell in framed]), mode="lines", line=look)
-        )
+        sides = [pitch.sides(cell) for cell in framed]
+        shapes.append(outlines(sides, colour, width=2 if groups else 1))
     if strip:
         traces.append(_words_on_tiles(jobs, (layers, heads), pitch, down=(high + strip) / 2))
     height = int(layers * tile * min(step[1] / step[0], 1.5)) + _ABOVE + BELOW
-    figure = chart(traces, *_axes(pitch, layers, heads), height=height, margin=MARGIN)
+    axes = _axes(pitch, layers, heads)
+    figure = chart(traces, *axes, height=height, margin=MARGIN, shapes=shapes)
     _add_marks(figure, (layers, heads), words, [] if chosen is None else [chosen], pitch)
     return figure
 
@@ -233,7 +232,7 @@ def tiles_in_a_row(found: Tiles, names: Sequence[str]) -> go.Figure:
     return figure.update_traces(showscale=False, selector={"type": "heatmap"})
 
 
-def _hatching(hidden: NDArray[np.uint8], tile: int, strip: int) -> go.Scatter:
+def _hatching(hidden: NDArray[np.uint8], tile: int, strip: int) -> dict[str, object]:
     """Slanting lines over what is 1 in some tiles. tile: their size in pixels. strip: cells between two
     layers."""
     high, wide = hidden.shape[2:]
@@ -249,10 +248,9 @@ def _hatching(hidden: NDArray[np.uint8], tile: int, strip: int) -> go.Scatter:
         right = left + place
         begins = (right - rows[first] + 0.5, top + rows[first] - 0.5)
         lines.append(np.stack([*begins, right - rows[last] - 0.5, top + rows[last] + 0.5], 1))
-    ends = np.concatenate(lines).astype(np.float32)
-    gap = np.full(len(ends), np.nan, np.float32)
-    x, y = (np.stack([ends[:, at], ends[:, at + 2], gap], 1).ravel() for at in (0, 1))
-    return marks(x, y, mode="lines", line={"color": rgba(MASKED, 0.6), "width": 1}, name="masked")
+    ends = np.concatenate(lines).tolist()
+    path = "".join(f"M{x0:.1f},{y0:.1f}L{x1:.1f},{y1:.1f}" for x0, y0, x1, y1 in ends)
+    return drawn_path(path, rgba(MASKED, 0.6), 1)
 
 
 def _image(

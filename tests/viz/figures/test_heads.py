@@ -1,6 +1,7 @@
 """Figures of heads: every number, frame and mark at its place, nothing drawn that is not there."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -48,20 +49,25 @@ def written_in(figure) -> set[str]:
 def test_the_grid_is_one_picture_within_two_megabytes(layers, heads) -> None:
     figure = head_grid(drawn_tiles(layers, heads), chosen=(0, 0), words=words(layers, heads))
     assert len(figure.to_json()) < 2_000_000
-    assert len(figure.data) == 5  # weights, masked cells, hatching, frames, marks
+    assert len(figure.data) == 3  # weights, masked cells, marks
+    assert len(figure.layout.shapes) == 3  # hatching, frames, the chosen head's: an element each
     assert len(trace_of(figure, "heads").x) == layers * heads
+
+
+def places_on(path: str) -> np.ndarray:
+    """Where a shape's path goes: (place, x and y)."""
+    return np.array(re.findall(r"[-\d.]+", path), dtype=float).reshape(-1, 2)
 
 
 def test_heads_that_share_keys_have_frames_of_one_colour() -> None:
     found = drawn_tiles(2, 9)
     figure = head_grid(found, chosen=None, words=words(2, 9), groups=3)
     marks = trace_of(figure, "heads")
-    lines = [one for one in figure.data if one.type == "scatter" and one.mode == "lines"]
-    frames = [one for one in lines if one.name != "masked"]
+    frames = [one for one in figure.layout.shapes if "Z" in one.path]
     assert len({frame.line.color for frame in frames}) == len(frames) == 3
     for group, frame in enumerate(frames):
-        corners = np.array(frame.x, dtype=float)
-        lefts, rights = corners[::6], corners[1::6]
+        corners = places_on(frame.path)[:, 0]
+        lefts, rights = corners[::4], corners[1::4]
         inside = [int(np.flatnonzero((lefts <= x) & (x <= rights)).size > 0) for x in marks.x]
         assert inside == [int(head // 3 == group) for head in range(9)] * 2
 
@@ -69,10 +75,10 @@ def test_heads_that_share_keys_have_frames_of_one_colour() -> None:
 def test_the_hatching_lies_on_the_masked_cells_of_every_tile_alone() -> None:
     found = drawn_tiles(2, 3)
     figure = head_grid(found, chosen=None, words=words(2, 3))
-    greys, hatching = np.array(figure.data[1].z), trace_of(figure, "masked")
-    x, y = (np.array(ends, dtype=float).reshape(-1, 3) for ends in (hatching.x, hatching.y))
+    greys = np.array(figure.data[1].z)
+    (hatching,) = (one for one in figure.layout.shapes if "Z" not in one.path)
     on = np.zeros_like(greys)
-    for (right, left, _), (top, bottom, _) in zip(x, y, strict=True):
+    for (right, top), (left, bottom) in places_on(hatching.path).reshape(-1, 2, 2):
         assert right - left == bottom - top > 0  # slanting
         rows = np.arange(top + 0.5, bottom).astype(int)
         on[rows, (right - 0.5 - np.arange(len(rows))).astype(int)] = 1
@@ -99,9 +105,12 @@ def test_each_tile_lies_under_its_mark_on_one_scale_from_0_to_1() -> None:
             assert left == int(left)
             part = image.z[int(top) :: times, int(left) :: times][:rows, :columns]
             np.testing.assert_allclose(part / LEVELS, found.weights[layer, head], atol=0.5 / LEVELS)
-    (frame,) = figure.layout.shapes
+    (frame,) = (one for one in figure.layout.shapes if one.type == "rect")
     assert frame.x0 < marks.x[heads + 2] < frame.x1
     assert frame.y0 < marks.y[heads + 2] < frame.y1
+    corners = places_on(next(one.path for one in figure.layout.shapes if "Z" in (one.path or "")))
+    middles = corners.reshape(-1, 4, 2).mean(axis=1)
+    np.testing.assert_array_equal(middles, np.stack([marks.x, marks.y], 1))
 
 
 def test_masked_cells_are_drawn_apart_and_not_as_weights() -> None:
@@ -112,7 +121,8 @@ def test_masked_cells_are_drawn_apart_and_not_as_weights() -> None:
     everywhere = loaded("bert")
     trace = run(everywhere)
     open_ = head_grid(tiles(trace, families(trace)[0]), chosen=None, words=words(2, 3))
-    assert len(open_.data) == 3
+    assert len(open_.data) == 2
+    assert all("Z" in one.path for one in open_.layout.shapes)
 
 
 @cases("quantity, low", [("weight", 0), ("difference", -3), ("stream", 0)])
@@ -256,6 +266,11 @@ def test_narrow_heads_fill_the_same_width() -> None:
     assert np.isclose(second.x0 + 4.5 * second.dx, D_MODEL - 0.5)
     assert np.allclose(below.z, total)
     assert list(figure.layout.yaxis.ticktext) == ["a", "·b", "c"] * 2
+
+
+def places_on(path: str) -> np.ndarray:
+    """Where a shape's path goes: (place, x and y)."""
+    return np.array(re.findall(r"[-\d.]+", path), dtype=float).reshape(-1, 2)
 
 
 def test_heads_that_share_keys_have_one_colour() -> None:
