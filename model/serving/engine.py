@@ -263,7 +263,8 @@ class Engine:
         )
         # Of all that was loaded and passed: a page may still read what is not kept any more.
         self._weights: list[WeakSet[Tensor]] = []
-        self._passed: WeakKeyDictionary[Trace, Hashable] = WeakKeyDictionary()  # and for whom
+        # And for whom, and its bytes: to count those of all anew takes longer than a pass.
+        self._passed: WeakKeyDictionary[Trace, tuple[Hashable, int]] = WeakKeyDictionary()
         read_at_once = min(2 * LARGEST_RECORD, machine_bytes() // 4)  # beyond what is kept
         self._most_bytes = self._traces.maxsize + max(self._traces.maxsize, read_at_once)
         self._queue = FairQueue(PASSES_AT_ONCE, bounds.longest_queue)
@@ -324,7 +325,7 @@ class Engine:
                 with self.turn(), enough_memory("this file"):
                     trace = shown(reads())
                 with self._guard:
-                    self._passed[trace] = self._visitor()
+                    self._passed[trace] = self._visitor(), trace.nbytes
                 self._keep(self._traces, file, trace)
             return trace
 
@@ -342,7 +343,7 @@ class Engine:
         """A run as a model. Its run is what is kept, so that its check is computed once."""
         model = as_model(file, trace)
         with self._guard:
-            self._passed[model.run] = self._visitor()
+            self._passed[model.run] = self._visitor(), model.run.nbytes
         self._keep(self._traces, file, model.run)
         return model
 
@@ -372,7 +373,7 @@ class Engine:
                 models_in_memory=len(self._weights),
                 model_bytes=sum(map(bytes_of, self._weights)),
                 traces=len(self._traces),
-                trace_bytes=sum(trace.nbytes for trace in self._passed),
+                trace_bytes=sum(size for _, size in self._passed.values()),
                 waiting=self._queue.waiting,
             )
 
@@ -443,7 +444,7 @@ class Engine:
             tokens = len(trace.tokens) + len(trace.target_tokens)
             self._tell(Passed(request.model, tokens, seconds, began - asked))
             with self._guard:
-                self._passed[trace] = self._visitor()
+                self._passed[trace] = self._visitor(), trace.nbytes
             self._keep(self._traces, request, trace)
             return trace
 
@@ -453,10 +454,10 @@ class Engine:
         visitor = self._visitor()
         with self._guard:
             kept = {id(trace) for _, trace in self._traces.kept()}
-            bytes_of_all = sum(trace.nbytes for trace in self._passed)
+            bytes_of_all = sum(size for _, size in self._passed.values())
             reads = any(
                 whose == visitor is not None and id(trace) not in kept
-                for trace, whose in self._passed.items()
+                for trace, (whose, _) in self._passed.items()
             )
         if bytes_of_all + size > self._most_bytes and not reads:
             raise AllReadError

@@ -114,3 +114,30 @@ def test_another_page_begins_at_its_top_even_where_the_page_before_it_keeps_its_
     page.get_by_test_id("stSidebar").get_by_role("link", name="Experiments").click()
     page.wait_for_url("**/experiments**")
     expect(page.get_by_test_id("stMain")).to_have_js_property("scrollTop", 0)
+
+
+def test_a_mouse_opens_a_page_as_it_is_pressed_and_once(open_page: Callable[..., Page]) -> None:
+    page = open_page("/")
+    entries = page.evaluate("history.length")
+    page.locator(".menu a", has_text="Cost").hover()
+    page.mouse.down()
+    page.wait_for_url("**/shapes_and_cost**")
+    page.mouse.up()
+    wait_until_settled(page)
+    assert page.evaluate("history.length") == entries + 1
+    page.locator(".menu a", has_text="Library").press("Enter")
+    page.wait_for_url("**/library**")
+    page.locator(".menu a", has_text="Cost").press("Enter")  # that the mouse has pressed before
+    page.wait_for_url("**/shapes_and_cost**")
+
+
+def test_what_was_typed_is_read_where_the_mouse_leads_on(open_page: Callable[..., Page]) -> None:
+    page = open_page("/")
+    page.get_by_role("textbox", name="Your sentence").fill("the dog slept")
+    page.locator(".menu a", has_text="Cost").hover()
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_url("**/shapes_and_cost**")
+    wait_until_settled(page)
+    expect(page.get_by_role("textbox", name="Your sentence")).to_have_value("the dog slept")
+    assert "dog" in page.url

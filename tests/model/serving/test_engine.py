@@ -33,6 +33,7 @@ from model.serving.engine import (
 from model.system.deadline import PassTooLongError
 from model.system.memory import AllReadError, OutOfMemoryError
 from model.trace.description import trace_file
+from model.trace.trace import Trace
 from tests.cases import cases
 from tests.model.hub_models import saved
 from tests.model.tiny import quiet
@@ -118,6 +119,19 @@ def test_a_trace_within_the_bound_is_passed_once() -> None:
         == told.count(CacheLookup("stories", hit=False))
         == 1
     )
+
+
+def test_a_pass_does_not_count_again_the_bytes_of_all_traces_that_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared, counted = Engine(), []
+    first = shared.trace(Request("stories", "The cat sat"), quiet)
+    count = Trace.nbytes.fget
+    monkeypatch.setattr(Trace, "nbytes", property(lambda one: counted.append(one) or count(one)))
+    second = shared.trace(Request("stories", "The dog sat"), quiet)
+    assert second in counted
+    assert first not in counted
+    assert shared.holdings.trace_bytes == first.nbytes + second.nbytes
 
 
 def test_models_are_dropped_when_their_bytes_are_over_the_bound() -> None:

@@ -268,11 +268,6 @@ def test_narrow_heads_fill_the_same_width() -> None:
     assert list(figure.layout.yaxis.ticktext) == ["a", "·b", "c"] * 2
 
 
-def places_on(path: str) -> np.ndarray:
-    """Where a shape's path goes: (place, x and y)."""
-    return np.array(re.findall(r"[-\d.]+", path), dtype=float).reshape(-1, 2)
-
-
 def test_heads_that_share_keys_have_one_colour() -> None:
     colours = [hue_of(head, 9, 3) for head in range(9)]
     assert [len(set(colours[at : at + 3])) for at in (0, 3, 6)] == [1, 1, 1]
