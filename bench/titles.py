@@ -129,8 +129,9 @@ NOTES = {
     "page_switch": (
         "Time of a processor that the whole server spends on a page. The frame is the menu, the work bar, "
         "the map of the model and the links below. Two servers in turn, one of which leaves the frame out. "
-        "Below, in a browser: from a click in the menu to the frame that shows the whole page, beside a page "
-        "with Streamlit's own menu that has the sentence and the choice of a model above it."
+        "Below, in a browser: from the release of the mouse on the menu to the frame that shows the whole "
+        "page, beside a page with Streamlit's own menu that has the sentence and the choice of a model above "
+        "it."
     ),
     "real_model": (
         "The first picture on a server that nobody has visited, that has the model's files on its disk and "
