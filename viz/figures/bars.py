@@ -151,7 +151,7 @@ def written_steps(steps: Sequence[WrittenStep], *, chosen: int, error: float = 0
             for text, share in zip(texts, shares, strict=True)
         ]
         traces.append(_column(shares, rgba(PROBABILITY, opacity), hover, name))
-    others = [max(0.0, 1 - sum(step.shares)) for step in steps]
+    others = [max(0.0, round(1 - sum(step.shares), 12)) for step in steps]  # 1e-16 is rounding
     hover = [f"all others {probability(share, error)}" for share in others]
     traces.append(_column(others, rgba(MASKED, 0.12), hover, "all others"))
     labels = Axis("", [step.tokens[0] for step in steps]).across(
