@@ -4,7 +4,6 @@ In turn: a server is started, and a browser that has been nowhere opens its page
 answers. The app's cells are first drawn by its canvas, and again by Plotly once that is read.
 """
 
-import socket
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from bench.cells import Measured, seconds, table
 from bench.chromium import browsing, tab
 from bench.quantiles import median
 from bench.real_model import SEEN
-from tests.server import Server
+from tests.server import HEALTHY, serving
 
 TIMES = 7
 PAUSE = 10  # milliseconds between two looks
@@ -54,34 +53,15 @@ def _started(browser: Browser, scratch: Path, name: str) -> dict[str, float]:
     """Seconds from the start of a server until its address answers and its picture is seen, and of its
     processor until then."""
     program, picture, whole = PAGES[name]
-    server = Server(scratch / "first_picture.log", program)
-    with tab(browser, server.address) as opened:
+    with tab(browser) as opened:
         start = time.perf_counter()
-        server.start()
-        try:
-            _wait_for_port(server)
-            answers = time.perf_counter() - start
-            opened.page.goto("/", wait_until="commit")
-            opened.wait_for(picture, pause=PAUSE)
-            seen = time.perf_counter() - start
-            opened.wait_for(whole, pause=PAUSE)
-            drawn = time.perf_counter() - start
-            spent = time.clock_gettime((~server.process.pid << 3) | 2)  # of its processor (Linux)
-        finally:
-            server.process.kill()
-            server.process.wait()
-        return {"answers_s": answers, "picture_s": seen, "drawn_s": drawn, "processor_s": spent}
-
-
-def _wait_for_port(server: Server) -> None:
-    while server.process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", server.port), timeout=1).close()
-        except OSError:
-            time.sleep(PAUSE / 1000)
-        else:
-            return
-    raise RuntimeError(f"The server ended:\n{server.log.read_text()[-4000:]}")
+        with serving(scratch / "server.log", program=program, until=HEALTHY) as server:
+            found = {"answers_s": time.perf_counter() - start}
+            opened.page.goto(server.address, wait_until="commit")
+            for part, seen in (("picture_s", picture), ("drawn_s", whole)):
+                opened.wait_for(seen, pause=PAUSE)
+                found[part] = time.perf_counter() - start
+            return found | {"processor_s": server.processor}
 
 
 def tabled(measured: Measured) -> str:

@@ -6,7 +6,6 @@ browser, beside pages with Streamlit's own menu and the sentence above them: fro
 """
 
 import asyncio
-import time
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -72,11 +71,11 @@ async def _switched(whole: Server, bare: Server, rounds: int) -> list[dict[str, 
 
 async def _opened(server: Server, visitor: Visitor, page: str) -> float:
     """Milliseconds of a processor that the server spends on another page."""
-    before = _processor(server)
+    before = server.processor
     visitor.page, visitor.query = page, ""
     await visitor.run()
     await asyncio.sleep(REST)
-    return 1000 * (_processor(server) - before)
+    return 1000 * (server.processor - before)
 
 
 def _seen(whole: Server, plain: Server, rounds: int) -> list[dict[str, object]]:
@@ -124,11 +123,6 @@ def _clicked(opened: Tab, page: PageEntry) -> float:
     passed = opened.milliseconds(lambda: link.click(delay=PRESS), seen, "pointerup")
     opened.rest()
     return passed
-
-
-def _processor(server: Server) -> float:
-    """Seconds of a processor that a process has used, all its threads together (Linux)."""
-    return time.clock_gettime((~server.process.pid << 3) | 2)
 
 
 def tabled(measured: Measured) -> str:

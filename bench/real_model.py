@@ -4,7 +4,6 @@ Each time a server of its own: started as `make run` does, left until it is idle
 time: by an address, or on Home, which offers the model.
 """
 
-import os
 import time
 from functools import partial
 from pathlib import Path
@@ -93,14 +92,9 @@ def _until_said(opened: Tab, offer: Locator) -> float:
 
 def _wait_until_idle(server: Server) -> None:
     """All pages, and the library that a real model needs, have been read."""
-    spent = _processor_seconds(server)
+    spent = server.processor
     while True:
         time.sleep(1)
-        before, spent = spent, _processor_seconds(server)
+        before, spent = spent, server.processor
         if spent - before < IDLE:
             return
-
-
-def _processor_seconds(server: Server) -> float:
-    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -167,10 +167,13 @@ def clicks(measured: Measured) -> str:
             f"(p90 {ms(head_switch['p90_ms'])})."
         )
     parts.append(
-        f"Each button is held for {measured['press_ms']} ms; its release starts the watch. A mouse "
-        f"opens a page of the menu as it is pressed: by touch or keyboard that is {measured['press_ms']} ms "
-        "later."
+        f"Each button is held for {measured['press_ms']} ms; its release starts the watch."
     )
+    if early := measured.get("early_ms"):
+        parts[-1] += (
+            " A mouse opens a page of the menu as it is pressed: by touch or keyboard that is "
+            f"{early} ms later."
+        )
     pages = [(row["page"], ms(row["median_ms"]), ms(row["p90_ms"])) for row in measured["pages"]]
     parts.append(table(("page opened from Home", "median", "p90"), pages))
     return "\n\n".join(parts)

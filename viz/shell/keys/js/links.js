@@ -4,7 +4,6 @@ const MAP = ".st-key-model-map";
 const DRAWN_ANEW = [MAP, ".st-key-path"]; // with other links, while the keyboard may be on one of them
 const PHONE = 640; // pixels of a window that has no room for menu and page
 const MARKED = `.menu a, ${MAP} a`;
-const PRESSED = `:is(.menu, ${MAP}) a[data-page]`;
 const FRAMED = ["embed", "embed_options"]; // parameters of an app in a frame of another page
 const [FOLLOWED, CARRIED] = ["followed=1", "carried=1"]; // for the server alone: viz/state/way_back.py
 const MARK = new RegExp(`[?&](${FOLLOWED}|${CARRIED})$`);
@@ -127,8 +126,9 @@ export class Links {
   press(event) {
     const isWriting = document.activeElement.matches("input, textarea");
     const opens = event.pointerType === "mouse" && staysHere(event) && !isWriting;
-    this.pressed = opens ? linkOf(event, PRESSED) : null;
-    if (this.pressed) this.open(this.pressed);
+    const link = opens ? linkOf(event, "a[data-page]") : null;
+    this.pressed = link?.matches(MARKED) ? link : null;
+    if (this.pressed) this.open(link);
   }
 
   follow(event) {
