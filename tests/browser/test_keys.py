@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import wait_until_settled
 from tests.legible import STILL
@@ -72,6 +72,22 @@ def test_any_page_head_or_token_is_two_keys_away(open_page: Callable[..., Page])
     expect(page.get_by_text("Nothing in this app has these words.")).to_be_visible()
     page.keyboard.press("Escape")
     expect(box).to_be_hidden()
+
+
+def test_enter_waits_for_the_list_of_what_can_be_found(open_page: Callable[..., Page]) -> None:
+    page = listening(open_page("/library"))
+    held: list[Route] = []
+    page.route("**/catalogue.json*", lambda route: held.append(route))
+    with page.expect_request("**/catalogue.json*"):
+        page.keyboard.press("Control+k")
+    box = page.get_by_role("combobox", name="Search")
+    box.fill("Explore")
+    expect(page.get_by_text("The list is still on its way.")).to_be_visible()
+    box.press("Enter")
+    expect(box).to_be_visible()
+    held.pop().continue_()
+    expect(box).to_be_hidden()
+    expect(page).to_have_url(re.compile(r":\d+/(\?|$)"))
 
 
 def test_a_view_and_a_model_open_on_the_visitors_own_sentence(

@@ -37,7 +37,8 @@ export class Finder {
     this.box = dialog.querySelector("input");
     this.list = dialog.querySelector("ul");
     this.count = dialog.querySelector(".count");
-    this.box.onkeydown = (event) => this.turnPage(event); // before the combobox, which begins anew at any key
+    // Before the combobox, which begins anew at any key.
+    this.box.onkeydown = (event) => this.wait(event) || this.turnPage(event);
     const nav = { firstOptionSelectionMode: "selected", tabInsertsSuggestions: false };
     this.options = new Combobox(this.box, this.list, nav);
     this.options.start();
@@ -57,6 +58,7 @@ export class Finder {
 
   open() {
     this.load();
+    this.isChosen = false;
     if (!this.isWhole) this.told.look(); // the model has been loaded since, or will be
     this.box.value = "";
     this.dialog.showModal();
@@ -69,8 +71,19 @@ export class Finder {
     this.catalogue ??= once("catalogue", read).then((goals) => {
       this.known = goals ?? [];
       this.isCounted = false;
-      if (this.dialog.open) this.find();
+      if (!this.dialog.open) return;
+      this.find();
+      if (this.isChosen) this.list.querySelector("[aria-selected=true]")?.click();
     });
+  }
+
+  /** Whether Enter has to wait for the catalogue: what was typed may stand first in it. */
+  wait(event) {
+    this.isChosen = event.key === "Enter" && !event.isComposing && !this.known;
+    if (!this.isChosen) return false;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    return true;
   }
 
   /** Numbers the goals for the search, when it is opened after they have changed. */
@@ -100,7 +113,8 @@ export class Finder {
     this.found = found.slice(0, SHOWN);
     this.list.replaceChildren(...this.found.map(optionOf));
     const more = found.length - this.found.length;
-    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : say("nothing_app_words");
+    const none = say(this.known ? "nothing_app_words" : "catalogue_comes");
+    this.count.textContent = found.length ? (more ? `and ${more} more` : "") : none;
     this.options.resetSelection();
   }
 
