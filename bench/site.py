@@ -5,6 +5,7 @@ A phone is stood in for by Chromium's own brakes: the processor four times slowe
 stands what the page's own thread spent on it: on a busy machine it waits.
 """
 
+import time
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -37,16 +38,15 @@ addEventListener("DOMContentLoaded", () => until(drawn).then(() => (window.pictu
 """.replace("PATIENCE", str(PATIENCE))
 TYPE = """async ([text, model]) => {
   const start = performance.now();
-  const [box, choice] = document.querySelector(".own").elements;
-  [box.value, choice.value] = [text, model];
-  box.form.requestSubmit();
+  const part = (name) => document.querySelector(`.own ${name}`);
+  [part("textarea").value, part(".models").value] = [text, model];
+  part("textarea").form.requestSubmit();
   await until(() => chosen("text") === text && chosen("model") === model);
   await frame();
   return performance.now() - start;
 }"""
-SWITCH = """async () => {
-  const start = performance.now();
-  document.querySelector("[data-testid=switch-mask]").click();
+SWITCH = """async (turn) => {
+  const start = await turn();
   await until(() => chosen("change") === "mask");
   await frame();
   const end = performance.now();
@@ -54,6 +54,22 @@ SWITCH = """async () => {
   await until(() => !chosen("change"));
   return end - start;
 }"""
+BY_KEY = f"""() => ({SWITCH})(() => {{
+  const start = performance.now();
+  document.querySelector("[data-testid=switch-mask]").click();
+  return start;
+}})"""
+BY_HAND = f"""() => {{
+  const pressed = new Promise((resolve) => {{
+    document.addEventListener("click", () => resolve(performance.now()), {{ capture: true, once: true }});
+  }});
+  window.turned = ({SWITCH})(() => pressed);
+}}"""
+PLACE = """() => {
+  const { x, y, width, height } = document.querySelector("[data-testid=switch-mask]").getBoundingClientRect();
+  return [x + width / 2, y + height / 2];
+}"""
+HELD = 0.1  # seconds that a hand takes until it presses, and until it lets go
 
 
 class _Silent(SimpleHTTPRequestHandler):
@@ -109,21 +125,39 @@ def _visited(page: Page, address: str, model: str, times: int) -> dict[str, obje
     typed: float = page.evaluate(TYPE, ["the cat saw", model])
     spent_on_typed = _spent(session) - spent_on_picture
     session.send("Emulation.setCPUThrottlingRate", {"rate": 1})
-    switches, spent = [], []
-    for n in range(times):
-        text = " ".join(["the", *(WORDS[(n + k * k) % len(WORDS)] for k in range(TOKENS - 1))])
+    took: dict[str, list[float]] = {"key": [], "hand": []}
+    spent: list[float] = []
+    for n in range(2 * times):
+        text = " ".join(["the", *(WORDS[(n + k * k) % len(WORDS)] for k in range(TOKENS - 2))])
+        text += f" {n}"
         page.evaluate(TYPE, [text, model])  # another text each time: runs are kept
+        if n % 2:
+            took["hand"].append(_by_hand(page))
+            continue
         before = _spent(session)
-        switches.append(page.evaluate(SWITCH))
+        took["key"].append(page.evaluate(BY_KEY))
         spent.append(_spent(session) - before)
     return {
         "picture_ms": picture,
         "picture_spent_ms": spent_on_picture,
         "typed_ms": typed,
         "typed_spent_ms": spent_on_typed,
-        "switch_ms": median(switches),
+        "switch_ms": median(took["key"]),
         "switch_spent_ms": median(spent),
+        "hand_ms": median(took["hand"]),
     }
+
+
+def _by_hand(page: Page) -> float:
+    """Milliseconds from the release of the mouse on the switch until the picture has changed."""
+    page.mouse.move(0, 0)
+    page.evaluate(BY_HAND)
+    page.mouse.move(*page.evaluate(PLACE))
+    time.sleep(HELD)
+    page.mouse.down()
+    time.sleep(HELD)
+    page.mouse.up()
+    return float(page.evaluate("window.turned"))
 
 
 def _spent(session: CDPSession) -> float:
@@ -138,8 +172,10 @@ def tabled(measured: Measured) -> str:
         (
             row["model"],
             *(f"{ms(row[f'{name}_ms'])} ({ms(row[f'{name}_spent_ms'])})" for name in names),
+            ms(row["hand_ms"]),
         )
         for row in measured["rows"]
     ]
-    head = ("model", "first picture", "answer to what is typed first", f"mask at {TOKENS} tokens")
-    return table([f"{name} (own thread)" if n else name for n, name in enumerate(head)], rows)
+    mask = f"mask at {TOKENS} tokens"
+    spent = [f"{name} (own thread)" for name in ("first picture", "typed at once", mask)]
+    return table(["model", *spent, f"{mask}, by mouse"], rows)

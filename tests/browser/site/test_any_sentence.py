@@ -23,6 +23,7 @@ from model.training.grammar import sentence
 from tests import chromium, firefox
 from tests.hostile.words import ORDINARY
 from viz.notebook.run import Run
+from viz.site import build
 from viz.site.build import write_site
 from viz.site.course import read_course
 from viz.site.recording import recorded_run
@@ -41,14 +42,20 @@ SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site with one recorded sentence, of a model that does not run there, and three that do."""
+    """A site with one recorded sentence, of a model that does not run there, and three that do; one of them
+    comes in more pieces than are on their way at once."""
     course = read_course()
     recorded = tuple(one for one in course.sentences if one.title == "A repeated name")
     made = tmp_path_factory.mktemp("site")
-    write_site(
-        made,
-        replace(course, sentences=recorded, pages=("explore", "walk"), in_browser=tuple(MODELS)),
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "_PIECE", 130_000)
+        write_site(
+            made,
+            replace(
+                course, sentences=recorded, pages=("explore", "walk"), in_browser=tuple(MODELS)
+            ),
+        )
+    assert (made / "data" / "model-stories.6.js").is_file()
     return made
 
 
@@ -185,4 +192,46 @@ def test_a_link_opens_a_sentence_of_the_readers_own(browser: Browser, folder: Pa
         for name, value in {"head": head, "query": 2, "key": 1}.items():
             expect(shown).to_have_attribute(f"data-{name}", str(value))
         expect(page.get_by_label("Sentence")).to_have_value("the cat saw a dog")
+    page.close()
+
+
+def test_a_model_is_fetched_when_a_sentence_is_begun(
+    browser: Browser, addresses: dict[str, str]
+) -> None:
+    page = chromium.new_page(browser)
+    asked: list[str] = []
+    page.on("request", lambda one: asked.append(one.url))
+    page.goto(addresses["server"])
+    page.wait_for_selector("[data-testid=explorer][data-ready=true]")
+    assert not [one for one in asked if "/data/model-" in one]
+    with page.expect_request("**/data/model-stories.6.js"):
+        page.get_by_label("Sentence").focus()
+    page.close()
+
+
+COUNTS = """
+const Own = WebAssembly.Instance;
+window.products = 0;
+WebAssembly.Instance = function (...given) {
+  const { products } = new Own(...given).exports;
+  return { exports: { products: (...numbers) => products(...numbers, (window.products += 1)) } };
+};
+"""
+
+
+def test_a_switch_that_the_mouse_is_on_is_run_before_it_is_turned(
+    browser: Browser, folder: Path
+) -> None:
+    page = chromium.new_page(browser, offline=True)
+    page.add_init_script(COUNTS)
+    page.goto(f"{(folder / 'index.html').as_uri()}#text=the+cat+saw+a+dog&model=stories")
+    page.wait_for_selector("[data-testid=explorer][data-ready=true]")
+    switch = page.get_by_test_id("switch-mask")
+    shown = page.evaluate("products")
+    switch.hover()
+    ahead = page.evaluate("products")
+    assert ahead > shown
+    switch.click()
+    expect(page.get_by_test_id("undo")).to_be_visible()
+    assert page.evaluate("products") == ahead
     page.close()

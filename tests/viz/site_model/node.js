@@ -9,7 +9,7 @@ import { ranksOf, tokenizerOf } from "../../../viz/site/model/js/tokenizers.js";
 const job = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const [parts, vocabulary] = [job.parts, job.vocabulary].map((file) => unpacked(new Uint8Array(readFileSync(file))));
 const model = openModel(parts, vocabulary);
-const tokenizer = tokenizerOf(parts.tokenizer, ranksOf(vocabulary.ranks));
+const tokenizer = tokenizerOf(parts.tokenizer, ranksOf(vocabulary.tokens));
 
 /** What a call gives, or the sentence of its refusal. */
 function told(call) {

@@ -72,8 +72,7 @@ export class SentencePage {
     const asked = (this.asked = {});
     const { runs } = this.site;
     const { title } = this.site.facts.models[sentence.model] ?? {};
-    const isFirst = runs.runsHere(sentence.model) && !runs.isRead(sentence.model);
-    const late = isFirst && setTimeout(() => this.say(`Reading ${title} …`), PATIENCE);
+    const late = runs.isToCome(sentence.model) && setTimeout(() => this.say(`Reading ${title} …`), PATIENCE);
     try {
       const run = await runs.messageOf(sentence.text, together(turned), sentence.model);
       if (this.asked !== asked) return; // something else was opened meanwhile
@@ -148,17 +147,29 @@ export class Explore extends SentencePage {
     super(page, site);
     const parts = { el: this.part("picture"), bar: this.part("heads") };
     this.picture = new RunPicture(parts, (choice) => this.tell(choice));
-    this.switches = new Switches(this.part("switches"), (one) => this.turn(one));
+    const told = { turn: (one) => this.turn(one), expect: (one) => this.expect(one) };
+    this.switches = new Switches(this.part("switches"), told);
   }
 
-  /** Turns a switch, or all of them back. Of a model that does not run here one is turned at a time: those are the
-   *  runs that were recorded. */
+  /** Turns a switch, or all of them back. */
   turn(one) {
-    const others = this.turned.filter(({ name }) => name !== one?.name);
+    this.box.show(this.sentence);
+    this.run(this.sentence, one ? this.turnedWith(one) : [], null);
+  }
+
+  /** Has the run made that a switch would show. */
+  expect(one) {
+    const { text, model } = this.sentence;
+    this.site.runs.expect(text, together(this.turnedWith(one)), model);
+  }
+
+  /** What is turned when a switch is. Of a model that does not run here one is turned at a time: those are the runs
+   *  that were recorded. */
+  turnedWith(one) {
+    const others = this.turned.filter(({ name }) => name !== one.name);
     const kept = this.site.runs.runsHere(this.sentence.model) ? others : [];
     const isTurned = others.length < this.turned.length;
-    this.box.show(this.sentence);
-    this.run(this.sentence, one ? [...kept, ...(isTurned ? [] : [one])] : [], null);
+    return [...kept, ...(isTurned ? [] : [one])];
   }
 
   show(run, choice) {

@@ -9,14 +9,33 @@ import { openModel } from "../model/js/model.js";
 
 const KEPT = 8; // blocks of data: runs of sentences, and weights of models
 const FLOAT = 4; // bytes
-const taken = new Map(); // by name: what takes a text that a script brings
+const AHEAD = 250; // milliseconds that the last run may have taken where one is made that nobody asked for yet
+const AT_ONCE = 3; // pieces of a block that are on their way: the line is never idle, and the first comes soon
+const [BITS, BYTE, FIRST_LETTER] = [15, 8, 0x3000]; // of a wide text (viz/site/build.py)
+const taken = new Map(); // by name: what takes the bytes that a script brings, and how many such scripts there are
 
-globalThis.attentionSite.take = (name, text) => taken.get(name)?.(text);
+globalThis.attentionSite.take = (name, text, count, pieces) => taken.get(name)?.({ bytes: unwidened(text, count), pieces });
 
-/** Data as text. A page that lies on a disk may fetch nothing: they stand in the page, or in a classic script. */
-function textOf(name) {
+/** The bytes of a block of data, in pieces. A page that lies on a disk may fetch nothing: they stand in the page, in
+ *  base64, or in classic scripts, of which the next ones are on their way while one is read. */
+async function* bytesOf(name) {
   const here = document.getElementById(`data-${name}`);
-  if (here) return Promise.resolve(here.textContent);
+  if (here) {
+    yield unlettered(here.textContent);
+    return;
+  }
+  const first = await pieceOf(name);
+  const others = Array.from({ length: first.pieces - 1 }, (_, n) => `${name}.${n + 1}`);
+  const coming = others.splice(0, AT_ONCE).map(pieceOf);
+  yield first.bytes;
+  while (coming.length) {
+    const { bytes } = await coming.shift();
+    coming.push(...others.splice(0, 1).map(pieceOf));
+    yield bytes;
+  }
+}
+
+function pieceOf(name) {
   return new Promise((resolve, reject) => {
     const script = element("script", { src: `data/${name}.js` });
     const end = (settle) => (said) => {
@@ -31,17 +50,38 @@ function textOf(name) {
 }
 
 /** The bytes of a text in base64. A loop: a call for each letter takes twenty times as long. */
-function bytesOf(text) {
+function unlettered(text) {
   const letters = atob(text);
   const bytes = new Uint8Array(letters.length);
   for (let n = 0; n < bytes.length; n++) bytes[n] = letters.charCodeAt(n);
   return bytes;
 }
 
+/** The bytes of a text whose letters have 15 bits each. */
+function unwidened(text, count) {
+  const bytes = new Uint8Array(count);
+  let [at, held, width] = [0, 0, 0]; // bits that are left of the letters so far, and their number
+  for (let n = 0; n < text.length; n++) {
+    held = (held << BITS) | (text.charCodeAt(n) - FIRST_LETTER);
+    for (width += BITS; width >= BYTE; at++) {
+      width -= BYTE;
+      bytes[at] = held >> width; // the rest of the last letter falls behind the end
+      held &= (1 << width) - 1;
+    }
+  }
+  return bytes;
+}
+
 /** A block of data. `before`: the block that it comes after, where it has arrays of that one. */
 async function blockOf(name, before) {
-  const whole = new Blob([bytesOf(await textOf(name))]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return unpacked(inOrder(new Uint8Array(await new Response(whole).arrayBuffer())), null, await before);
+  const { readable, writable } = new DecompressionStream("gzip");
+  const write = async () => {
+    const writer = writable.getWriter();
+    for await (const piece of bytesOf(name)) await writer.write(piece);
+    await writer.close();
+  };
+  const [whole] = await Promise.all([new Response(readable).arrayBuffer(), write()]);
+  return unpacked(inOrder(new Uint8Array(whole)), null, await before);
 }
 
 /** A block whose arrays were sent by the place of their bytes in a number (viz/site/build.py). */
@@ -58,7 +98,8 @@ function inOrder(sent) {
 
 export class Runs {
   blocks = new Map();
-  opened = new Map(); // models, by name
+  opened = new Map(); // models, by name, from when they are asked for
+  read = new Set(); // names of those that are here
 
   /** `sentences`: as the page names them, each with its switches. `models`: those that run here, by name. */
   constructor({ sentences, models }) {
@@ -79,7 +120,17 @@ export class Runs {
       return turned ? this.block(turned.data, unchanged) : unchanged;
     }
     if (!this.runsHere(model)) throw new Error("This run was not recorded, and its model is not on this site.");
-    return (await this.modelOf(model)).recordingOf(text, intervention);
+    const opened = await this.modelOf(model);
+    const start = performance.now();
+    const recording = opened.recordingOf(text, intervention);
+    this.took = performance.now() - start;
+    return recording;
+  }
+
+  /** Makes a run that may be asked for next, where its model is here and it does not hold up the page. */
+  expect(text, intervention, model) {
+    if (this.isToCome(model) || this.took > AHEAD) return;
+    this.messageOf(text, intervention, model).catch(() => {}); // whoever asks for it is told why
   }
 
   /** Gives a run the weights that all runs of its model share: the numbers of the last stages are complete then. */
@@ -95,8 +146,9 @@ export class Runs {
     return model in this.models;
   }
 
-  isRead(model) {
-    return this.opened.has(model);
+  /** Whether a model runs here and has not come yet. */
+  isToCome(model) {
+    return this.runsHere(model) && !this.read.has(model);
   }
 
   /** A model that runs here. It stays when it has been read. */
@@ -105,7 +157,7 @@ export class Runs {
     const read = () => Promise.all([data, ...vocabulary].map((block) => blockOf(block))).then(([parts, ranks]) => openModel(parts, ranks));
     const model = this.opened.get(name) ?? read();
     this.opened.set(name, model);
-    model.catch(() => this.opened.delete(name));
+    model.then(() => this.read.add(name), () => this.opened.delete(name));
     return model;
   }
 

@@ -11,6 +11,7 @@ export class SentenceBox {
     this.form = page.querySelector(".own");
     this.text = this.form.querySelector("textarea");
     this.model = this.form.querySelector(".models");
+    this.text.onfocus = () => this.prepare();
     this.text.oninput = () => {
       this.grow();
       this.readSoon();
@@ -58,11 +59,17 @@ export class SentenceBox {
   read() {
     this.stop();
     if (this.text.readOnly) return;
-    if (!this.runs.runsHere(this.model.value)) this.model.selectedIndex = this.firstHere;
+    this.model.value = this.reader;
     this.own(this.text.value, this.model.value);
   }
 
-  get firstHere() {
-    return [...this.model.options].findIndex(({ disabled }) => !disabled);
+  /** Fetches the model that is to read the text while it is still written. */
+  prepare() {
+    if (!this.text.readOnly) this.runs.modelOf(this.reader);
+  }
+
+  get reader() {
+    const { value, options } = this.model;
+    return this.runs.runsHere(value) ? value : [...options].find(({ disabled }) => !disabled).value;
   }
 }

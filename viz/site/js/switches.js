@@ -11,9 +11,9 @@ const ALWAYS = ["mask", "scale"]; // with the chosen head
 export class Switches {
   drawn = new Drawn();
 
-  /** `turn` takes the switch that is turned; null: all go back. */
-  constructor(holder, turn) {
-    Object.assign(this, { holder, turn });
+  /** `turn` takes the switch that is turned; null: all go back. `expect` takes the one that a pointer is on. */
+  constructor(holder, { turn, expect }) {
+    Object.assign(this, { holder, turn, expect });
   }
 
   /** `chosen`: the name of the chosen head's switch. `turned`: those of the switches that are. `areTogether`: whether
@@ -42,6 +42,9 @@ export class Switches {
 
   made({ name, label, missing = "", ...one }, isOn) {
     const state = { role: "switch", class: "switch", "aria-checked": String(isOn), disabled: Boolean(missing), title: missing };
-    return button(`switch-${name}`, () => this.turn({ name, label, ...one }), state, span("knob"), label);
+    const whole = { name, label, ...one };
+    const made = button(`switch-${name}`, () => this.turn(whole), state, span("knob"), label);
+    made.onpointerenter = ({ pointerType }) => pointerType === "mouse" && !missing && this.expect(whole);
+    return made;
   }
 }

@@ -7,7 +7,7 @@ import numpy as np
 
 from model.loading.shipped import ASSETS, TOKENIZER, WEIGHTS, is_packed, unpacked
 from model.nn.intervention import Intervention
-from model.run.tokenizers import GPT2_VOCABULARY
+from model.run.tokenizers import gpt2
 from viz.explorer.heads import THEME, all_heads
 from viz.explorer.layer import floats
 from viz.explorer.message import labels
@@ -38,8 +38,10 @@ def has_gpt2s_tokens(name: str) -> bool:
 
 
 def vocabulary() -> Json:
-    """GPT-2's tokens with their ranks, as tiktoken writes them."""
-    return {"ranks": GPT2_VOCABULARY.read_text(encoding="ascii")}
+    """GPT-2's tokens in the order of their ranks, each a text with a letter for each byte."""
+    encoding = gpt2()
+    tokens = map(encoding.decode_single_token_bytes, range(encoding.eot_token))
+    return {"tokens": [token.decode("latin-1") for token in tokens]}
 
 
 def parts(model: "Model") -> Json:

@@ -88,12 +88,11 @@ export function largestAt(numbers) {
   return numbers.reduce((best, number, at) => (number > numbers[best] ? at : best), 0);
 }
 
-/** The natural logarithm of each class's probability, of a row of logits. */
-export function logProbabilities(logits) {
+/** The natural logarithm of the sum of exponentials: what a logit is above its log probability by. */
+export function logOfSum(logits) {
   let largest = -Infinity;
   for (const logit of logits) largest = Math.max(largest, logit);
   let total = 0;
   for (const logit of logits) total += Math.exp(logit - largest);
-  const base = largest + Math.log(total);
-  return Float64Array.from(logits, (logit) => logit - base);
+  return largest + Math.log(total);
 }

@@ -109,7 +109,10 @@ export function kernel(sizes, longest) {
     }
     const made = output.slice(0, rows * outputs);
     if (bias === null) return made;
-    return made.map((product, cell) => product + bias[cell % outputs]);
+    for (let row = 0; row < rows; row++) {
+      for (let column = 0; column < outputs; column++) made[row * outputs + column] += bias[column];
+    }
+    return made;
   }
   return { parts, linear };
 }

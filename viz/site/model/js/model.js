@@ -28,7 +28,7 @@ let models = 0;
  */
 export function openModel(parts, vocabulary = null) {
   checkConfig(parts.config);
-  const ranks = vocabulary && ranksOf(vocabulary.ranks);
+  const ranks = vocabulary && ranksOf(vocabulary.tokens);
   const { config, words, labels, heads, said } = parts;
   const longest = 4 * Math.ceil(config.n_ctx / 4) * Math.max(config.d_model, config.d_mlp, config.d_vocab);
   const model = {
@@ -82,6 +82,18 @@ export function openModel(parts, vocabulary = null) {
   }
   let where = null; // the pass ran, and how near to PyTorch
 
+  function recordingOf(run, baseline) {
+    const { heroesOf, outcome } = outcomesOf(model, run, baseline);
+    where ??= say("device_browser_logits", { text: parts.probe.text, gap_to_py_torch: magnitude(gapToPyTorch()) });
+    const layers = run.layers.map((layer, number) => {
+      const message = messageOf(model, run, baseline, number);
+      const [first, ...others] = message.stages;
+      return { ...message, stages: [{ ...first, step: "" }, ...others], heroes: heroesOf(layer), claims: [], device: where };
+    });
+    const [tokens, targets = []] = Object.values(run.tokens).map((ids) => labelled(labels, ids));
+    return { run: run.name, layers, heads: headsOf(model, run), tokens, targets, outcome, where };
+  }
+
   return {
     idsOf,
     /** Everything that a pass leaves behind (js/pass.js). */
@@ -90,15 +102,7 @@ export function openModel(parts, vocabulary = null) {
      *  Raises a Refusal. */
     recordingOf(text, changes = {}) {
       const [run, baseline] = [runOf(text, withOwn(changes)), baselineOf(text, changes)];
-      const { heroesOf, outcome } = outcomesOf(model, run, baseline);
-      where ??= say("device_browser_logits", { text: parts.probe.text, gap_to_py_torch: magnitude(gapToPyTorch()) });
-      const layers = run.layers.map((layer, number) => {
-        const message = messageOf(model, run, baseline, number);
-        const [first, ...others] = message.stages;
-        return { ...message, stages: [{ ...first, step: "" }, ...others], heroes: heroesOf(layer), claims: [], device: where };
-      });
-      const [tokens, targets = []] = Object.values(run.tokens).map((ids) => labelled(labels, ids));
-      return { run: run.name, layers, heads: headsOf(model, run), tokens, targets, outcome, where };
+      return (run.recording ??= recordingOf(run, baseline));
     },
     gapToPyTorch,
   };

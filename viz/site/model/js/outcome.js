@@ -1,7 +1,7 @@
 // What comes of a run: how sure the model was of each token, the loss of the text, and the next token, with those of
 // the unchanged run (viz/views/home/outcome.py). Numbers are printed with the decimals that are certain.
 
-import { logProbabilities } from "./arithmetic.js";
+import { logOfSum } from "./arithmetic.js";
 import { changeInWords } from "./words.js";
 
 const DECIMALS = { simple: 2, full: 3 }; // of a probability, by detail
@@ -40,12 +40,14 @@ function factsOf({ config }, run) {
 
 function makeFacts({ d_vocab: size, d_model: width, heads }, run) {
   const { tokens: { decoder: ids }, logits } = run;
-  const rowOf = (n) => logProbabilities(logits.subarray(n * size, (n + 1) * size));
-  const logs = ids.slice(1).map((id, n) => rowOf(n)[id]);
+  const rowOf = (n) => logits.subarray(n * size, (n + 1) * size);
+  const logs = ids.slice(1).map((id, n) => rowOf(n)[id] - logOfSum(rowOf(n)));
+  const last = rowOf(ids.length - 1);
+  const whole = logOfSum(last);
   return {
     sure: [null, ...logs.map(Math.exp)],
     loss: logs.length ? -logs.reduce((sum, log) => sum + log, 0) / logs.length : null,
-    next: rowOf(ids.length - 1).map(Math.exp),
+    next: Float64Array.from(last).map((logit) => Math.exp(logit - whole)),
     error: roundingOf(run, width / heads, logits.subarray(-READ * size)),
   };
 }
@@ -77,15 +79,26 @@ function longestOf(array, heads, width) {
 /** The likeliest next tokens of either run. */
 function nextOf({ labels }, { tokens: { decoder: ids } }, before, after, { decimals, loss }) {
   const [old, now] = [(before ?? after).next, after.next];
-  const likely = now.map((share, id) => Math.max(share, old[id]));
-  const best = Array.from(likely.keys()).sort((a, b) => likely[b] - likely[a] || a - b);
   const whole = (id) => labels.full[id] ?? labels.text[id];
-  const rows = best.slice(0, LISTED).map((id) => ({
+  const rows = likeliest(old, now).map((id) => ({
     token: (labels.short[id] ?? whole(id)).replace(/[\u2068\u2069]/g, ""), // alone in its cell, isolated anyway
     ...{ before: old[id], after: now[id] },
     ...{ was: fixed(old[id], decimals), now: fixed(now[id], decimals) },
   }));
   return { last: whole(ids.at(-1)), rows, changed: before !== null, loss };
+}
+
+/** The tokens with the largest probability in either run, the first of equal ones first. */
+function likeliest(old, now) {
+  const best = []; // ids, the likeliest first
+  const share = (id) => Math.max(old[id], now[id]);
+  for (let id = 0; id < now.length; id++) {
+    if (best.length === LISTED && share(id) <= share(best.at(-1))) continue;
+    const place = best.findIndex((other) => share(id) > share(other));
+    best.splice(place < 0 ? best.length : place, 0, id);
+    best.length = Math.min(best.length, LISTED);
+  }
+  return best;
 }
 
 /** How many decimals are certain, given an error (viz/notation/numbers.py). */

@@ -16,14 +16,9 @@ const BYTES = 256;
 /** A sentence for the reader, why a text is not run. */
 export class Refusal extends Error {}
 
-/** GPT-2's tokens with their ranks: the text of r50k_base.tiktoken. A token is a string with a letter for each byte. */
-export function ranksOf(written) {
-  return new Map(
-    written.trimEnd().split("\n").map((line) => {
-      const [token, rank] = line.split(" ");
-      return [atob(token), Number(rank)];
-    }),
-  );
+/** The rank of each of GPT-2's tokens, which are listed in this order. A token is a string with a letter for each byte. */
+export function ranksOf(tokens) {
+  return new Map(tokens.map((token, rank) => [token, rank]));
 }
 
 /** What gives the ids of a text: `encode`, which raises a Refusal, and `longest`, the bytes that one id stands for at
@@ -37,7 +32,8 @@ function subset({ kept }, ranks) {
   const every = Array.from({ length: BYTES }, (_, byte) => ranks.get(letter(byte)));
   const all = [...new Set([...kept, ...every])].sort((a, b) => a - b);
   const compact = new Map(all.map((rank, id) => [rank, id]));
-  const longest = Math.max(...[...ranks].filter(([, rank]) => compact.has(rank)).map(([token]) => token.length));
+  let longest = 0;
+  for (const [token, rank] of ranks) if (compact.has(rank)) longest = Math.max(longest, token.length);
   const spelled = (token) => {
     const id = compact.get(ranks.get(token));
     return id === undefined ? Array.from(token, (byte) => compact.get(ranks.get(byte))) : [id];
