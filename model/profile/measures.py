@@ -19,7 +19,6 @@ from model.profile.sums import (
     MAP,
     SIGNED_LOG_BINS,
     Field,
-    Whole,
     whole,
 )
 from model.profile.token_classes import CLASSES, DELIMITERS, token_classes
@@ -86,8 +85,8 @@ def weights_of(call: AttentionCall) -> tuple[Tensor, Tensor]:
 
 def measured(
     weights: Tensor, allowed: Tensor, pairs: Pairs, lengths: Tensor | None, fields: dict[str, Field]
-) -> dict[str, Whole]:
-    """(H, size) each: the sums of one sub-layer over one window, but those of logits.
+) -> dict[str, Tensor]:
+    """(H, size) each: the sums of one sub-layer over one window, but those of logits, as `whole` gives them.
 
     Args:
         weights: (H, Q, K), rows sum to 1, or to less beside a sink.
@@ -159,21 +158,21 @@ def log_bins(numbers: Tensor) -> Tensor:
     return (numbers.contiguous().view(torch.int32) >> 20) & 0xFFF
 
 
-def histogram(bins: Tensor, count: int) -> Whole:
+def histogram(bins: Tensor, count: int) -> Tensor:
     """(H, count): how often each bin occurs in the row of each head."""
     flat = bins.flatten(1).long()
-    flat = flat + count * torch.arange(len(flat), device=flat.device)[:, None]
-    found = torch.bincount(flat.flatten(), minlength=count * len(bins))
-    return np.asarray(found.reshape(len(bins), count).cpu().numpy(), np.int64)
+    found = flat.new_zeros(len(flat), count)
+    return found.scatter_add_(1, flat, torch.ones_like(flat))  # bincount waits for the largest bin
 
 
-def _weights_histogram(weights: Tensor, allowed: Tensor) -> Whole:
+def _weights_histogram(weights: Tensor, allowed: Tensor) -> Tensor:
     """(H, bin): of the weights of all cells where a head may look."""
-    found = histogram(log_bins(weights), LOG_BINS)
-    found[:, 0] -= (~allowed).sum((1, 2)).cpu().numpy()  # a forbidden cell is 0
+    bins = log_bins(weights).clamp_(0, LOG_BINS - 1)  # of what is no number, which is not counted
+    found = histogram(bins, LOG_BINS)
+    found[:, 0] -= (~allowed).sum((1, 2))  # a forbidden cell is 0
     return found
 
 
-def effects_histogram(effects: Tensor) -> Whole:
+def effects_histogram(effects: Tensor) -> Tensor:
     """(H, bin): of signed numbers (H, row)."""
     return histogram(log_bins(effects.float()), SIGNED_LOG_BINS)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from model.trace.collect import doubled
 
 Whole = NDArray[np.int64]
 SHARES = ("self", "previous", "next", "first", "same", "induction", "punctuation", "delimiter")
-LARGEST = 2.0**63  # of an int64
+LARGEST, UNCOUNTED = 2.0**63, -(2**63)  # beyond an int64, and none of its whole numbers
 MAP = 16  # rows and columns of the mean map
 LOG_BINS, SIGNED_LOG_BINS = (
     1024,
@@ -63,13 +64,21 @@ class UncountedError(ValueError):
     """A window of a corpus cannot be counted; the others can."""
 
 
-def whole(numbers: Tensor, bits: int) -> Whole:
-    """Numbers as multiples of 2^-bits, rounded once. Raises UncountedError for numbers that are not finite,
-    or too large."""
+def whole(numbers: Tensor, bits: int) -> Tensor:
+    """Numbers as multiples of 2^-bits, rounded once, where they lie. What is not finite, or too large, is
+    `UNCOUNTED`."""
     scaled = doubled(numbers).mul(2.0**bits).round()
-    if not (scaled.abs() < LARGEST).all():  # NaN is not smaller than anything
+    counts = scaled.abs() < LARGEST  # NaN is not smaller than anything
+    return torch.where(counts, scaled, 0.0).long().masked_fill(~counts, UNCOUNTED)
+
+
+def counted(numbers: Tensor) -> Whole:
+    """What `whole` gives, on the processor. Raises UncountedError for numbers that are not finite, or too
+    large."""
+    found: Whole = numbers.numpy()
+    if (found == UNCOUNTED).any():
         raise UncountedError("The model's numbers over this text are not finite, or too large.")
-    return np.asarray(scaled.long().cpu().numpy(), np.int64)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

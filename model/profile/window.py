@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +16,11 @@ from model.nn.places import Head, Place
 from model.nn.recorder import AttentionTensors
 from model.profile.examples import CRITERIA, ROW, Examples, by_chance
 from model.profile.measures import Pairs, effects_histogram, measured, weights_of
-from model.profile.sums import Field, Sums, UncountedError, Whole, fields, whole
+from model.profile.sums import Field, Sums, UncountedError, counted, fields, whole
 from model.trace.arrays import Array
 from model.trace.collect import numbers_of, tensors_of
 from model.trace.trace import Trace
+from model.trace.transfer import fetch, together
 
 if TYPE_CHECKING:
     from model.run.model import Model
@@ -83,7 +85,8 @@ def window_sums(profiled: Profiled, text: str, number: int, window: int) -> Sums
     if trace.target_tokens:
         _check_length(len(trace.target_tokens), "its decoder writes", window)
     made, kinds = Sums.none(profiled.heads, window), fields(window)
-    rows: list[NDArray[np.void]] = []
+    sums: list[tuple[str, slice, Tensor]] = []  # of which field and heads
+    cells: list[_Cells] = []
     effects = dict(_effects(profiled, trace))
     pairs: dict[tuple[str, str], Pairs] = {}
     at = 0
@@ -100,13 +103,15 @@ def window_sums(profiled: Profiled, text: str, number: int, window: int) -> Sums
         found = measured(weights, allowed, pairs[of], lengths, kinds)
         if attention.name in effects:
             found |= _sums_of_effects(effects[attention.name], kinds)
-        for name, numbers in found.items():
-            made.numbers[name][mine] = numbers
+        sums += ((name, mine, numbers) for name, numbers in found.items())
         best = _best(weights, lengths, effects.get(attention.name), cross=cross)
-        for some in _examples(best, weights, number, mine.start):
-            some["query_token"] = pairs[of].query_texts[some["query"]]
-            some["key_token"] = pairs[of].key_texts[some["key"]]
-            rows.append(some)
+        cells += _examples(best, weights, pairs[of], number, mine.start)
+    found_here = iter(
+        together([one for *_, one in sums] + [x for one in cells for x in one.numbers])
+    )
+    for (name, heads, _), numbers in zip(sums, found_here, strict=False):
+        made.numbers[name][heads] = counted(numbers)
+    rows = [one.rows(number, *islice(found_here, len(one.numbers))) for one in cells]
     tokens = len(trace.tokens) + len(trace.target_tokens)
     examples = Examples.best(np.concatenate(rows))
     return Sums(profiled.heads, window, 1, tokens, made.numbers, examples)
@@ -157,6 +162,8 @@ def direct_effects(
         rows: (R, d_model).
         tokens: (R,): the position at which each row reads.
     """
+    norms = [vars(norm) for norm in trace.norms]
+    fetch(*(one[name] for one in norms for name in ("gamma", "beta", "inverse_deviation")))
     reader = StreamReader(rows.astype(np.float64), tokens)
     for part in sub_layers_back(profiled.model, trace, "decoder", reader, None):
         if Place.named(part.name).kind == "feed_forward":
@@ -170,11 +177,11 @@ def direct_effects(
         yield part.name, (by_head * output[:, at]).sum(-1)
 
 
-def _sums_of_effects(effects: Tensor, kinds: Mapping[str, Field]) -> dict[str, Whole]:
+def _sums_of_effects(effects: Tensor, kinds: Mapping[str, Field]) -> dict[str, Tensor]:
     heads, rows = effects.shape
     return {
         "effect": whole(effects.sum(1, keepdim=True), kinds["effect"].bits),
-        "effect_rows": np.full((heads, 1), rows, np.int64),
+        "effect_rows": torch.full((heads, 1), rows),
         "effects": effects_histogram(effects),
     }
 
@@ -206,19 +213,41 @@ def _strongest_key(weights: Tensor, query: Tensor) -> Tensor:
     return weights[torch.arange(len(weights), device=weights.device), query].argmax(1)
 
 
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """One cell of each head of a sub-layer, chosen by one criterion."""
+
+    criterion: str
+    first: int  # head of the sub-layer
+    pairs: Pairs
+    numbers: tuple[Tensor, ...]  # score, query, key and weight, (H,) each
+
+    def rows(
+        self, window: int, score: Tensor, query: Tensor, key: Tensor, weight: Tensor
+    ) -> NDArray[np.void]:
+        """The examples of a window, from the numbers on the processor."""
+        rows = np.empty(len(score), ROW)
+        rows["head"] = np.arange(self.first, self.first + len(score))
+        rows["criterion"], rows["window"] = CRITERIA.index(self.criterion), window
+        rows["score"], rows["weight"] = score.double().numpy(), weight.numpy()
+        rows["query"], rows["key"] = query.numpy(), key.numpy()
+        rows["query_token"] = self.pairs.query_texts[rows["query"]]
+        rows["key_token"] = self.pairs.key_texts[rows["key"]]
+        return rows
+
+
 def _examples(
-    best: dict[str, tuple[Tensor, Tensor, Tensor]], weights: Tensor, number: int, first: int
-) -> Iterator[NDArray[np.void]]:
-    """The rows of one sub-layer: each criterion's best cell, and a row by chance."""
+    best: dict[str, tuple[Tensor, Tensor, Tensor]],
+    weights: Tensor,
+    pairs: Pairs,
+    number: int,
+    first: int,
+) -> Iterator[_Cells]:
+    """Those of one sub-layer: each criterion's best cell, and one by chance."""
     heads, queries, _ = weights.shape
     chance = by_chance(number, np.arange(first, first + heads))
     query = torch.from_numpy((chance * 2**40).astype(np.int64) % queries).to(weights.device)
     drawn = (torch.from_numpy(chance), query, _strongest_key(weights, query))
     each = torch.arange(heads, device=weights.device)
     for name, (score, at, key) in (best | {"chance": drawn}).items():
-        rows = np.empty(heads, ROW)
-        rows["head"], rows["criterion"] = np.arange(first, first + heads), CRITERIA.index(name)
-        rows["score"], rows["window"] = score.cpu().double().numpy(), number
-        rows["query"], rows["key"] = at.cpu().numpy(), key.cpu().numpy()
-        rows["weight"] = weights[each, at, key].cpu().numpy()
-        yield rows
+        yield _Cells(name, first, pairs, (score, at, key, weights[each, at, key]))

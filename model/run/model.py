@@ -41,9 +41,9 @@ from model.trace.collect import (
     recorded_logits,
     trace_of,
 )
-from model.trace.lazy import Room
 from model.trace.records import Attention, Token
 from model.trace.trace import Trace, Vocabulary
+from model.trace.transfer import Room
 from model.trace.unproven import require
 
 DEFER_FROM = 2**20  # logits; a pass with as many leaves them to be computed when asked for

@@ -453,6 +453,7 @@ def save_trace(trace: Trace, path: Path) -> None:
 def _write(trace: Trace, file: BinaryIO) -> None:
     # The arrays to store; and for each array that shares an earlier one's memory, the name of that
     # one: the input of a norm is a state of the stream, and is stored once.
+    trace.fetch()
     arrays = _arrays(trace)
     first: dict[object, str] = {}
     kept, same = {}, {}

@@ -1,12 +1,9 @@
 """Arrays that lie elsewhere until they are first read: on the device of a pass, in another process, or in
 weights from which they are computed again."""
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from threading import Lock
 from typing import Any, Generic, TypeVar, overload
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,31 +64,6 @@ class Lazy(Generic[Read]):
 def value_of(value: Any) -> Any:
     """What a lazy value stands for; anything else is what it is."""
     return value.get() if isinstance(value, Lazy) else value
-
-
-class Room:
-    """Lazy arrays of the latest passes, within a bound: beyond it the oldest are read, if somebody still
-    holds them, and let go of what they came from."""
-
-    def __init__(self) -> None:
-        self._passes: deque[tuple[int, tuple[ref[Lazy[Any]], ...]]] = deque()  # with their bytes
-        self._lock = Lock()
-
-    def add(self, of_pass: Sequence[Lazy[Any]], most: int) -> None:
-        """Those of one more pass. most: bytes of all."""
-        if not of_pass:
-            return
-        oldest: list[ref[Lazy[Any]]] = []
-        with self._lock:
-            self._passes.append((sum(one.nbytes for one in of_pass), tuple(map(ref, of_pass))))
-            over = sum(nbytes for nbytes, _ in self._passes) - most
-            while over > 0 and self._passes:
-                nbytes, gone = self._passes.popleft()
-                over -= nbytes
-                oldest += gone
-        for held in oldest:
-            if (lazy := held()) is not None:
-                lazy.get()
 
 
 class LazyField:

@@ -30,6 +30,7 @@ from model.trace.records import (
     Token,
     largest,
 )
+from model.trace.transfer import fetch
 from model.trace.unproven import (
     WORDS,
     Unproven,
@@ -125,8 +126,11 @@ class Logits:
     <Logits: 2 tokens × 5>
     """
 
-    def __init__(self, shape: tuple[int, int], compute: Callable[[slice], Array]) -> None:
-        self.shape = shape
+    def __init__(
+        self, shape: tuple[int, int], compute: Callable[[slice], Array], source: object = None
+    ) -> None:
+        """source: what they are computed from, where it may lie on a device."""
+        self.shape, self.source = shape, source
         self._compute = compute
 
     def __repr__(self) -> str:
@@ -366,13 +370,27 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Bytes of the recorded arrays, each counted once, and of all logits, computed yet or not."""
-        arrays = (
+        others = (self.prediction, self.vocabulary)
+        own = sum(dict(memory_of(self._held)).values())
+        return own + sum(one.nbytes for one in others if one)
+
+    @property
+    def _held(self) -> tuple[object, ...]:
+        """What holds its arrays, but those of the logits."""
+        return (
             *(self.attention, proven(self.norms), proven(self.feed_forward), self.experts),
             *(proven_states(self.residual), proven_states(self.summands), self.written),
             vars(self)["angles"],
         )
-        others = (self.prediction, self.vocabulary)
-        return sum(dict(memory_of(arrays)).values()) + sum(one.nbytes for one in others if one)
+
+    @at_border
+    def fetch(self) -> None:
+        """Reads what still lies on the device of the pass, in one copy: else each array is copied when it is
+        first read.
+
+        >>> trace.fetch()
+        """
+        fetch(self._held, self.prediction and self.prediction.source)
 
     @at_border
     def tokens_of(self, stack: Stack) -> tuple[Token, ...]:

@@ -1,7 +1,9 @@
 """The sum that the residual stream starts from, and what each sub-layer and norm does to it. Axes: token,
 d_model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -53,9 +55,21 @@ class Contribution:
     """What one sub-layer added to the stream, and the state before."""
 
     name: str  # decoder.0.self, decoder.0.feed_forward
-    before: Array  # (token, d_model)
-    added: Array  # (token, d_model)
+    states: Sequence[Array]  # of the stack: those before, between and after its sub-layers
+    number: int  # of the state before
+    reads: NormRecord | None = None  # what stands on the sum, and reads it
     norm: NormRecord | None = None  # through which it is added (Gemma 2, OLMo 2)
+
+    @property
+    def before(self) -> Array:
+        """(token, d_model): the state that it is added to."""
+        return self.states[self.number]
+
+    @cached_property
+    def added(self) -> Array:
+        """(token, d_model): what it added."""
+        total = self.states[self.number + 1] if self.reads is None else self.reads.input
+        return read_only(total - self.before)
 
     @property
     def written(self) -> Array:
@@ -71,12 +85,15 @@ def contributions(model: "Model", trace: Trace, stack: Stack) -> tuple[Contribut
     """
     names, states = sub_layers(trace, stack), trace.residual[stack]
     norms = {norm.name: norm for norm in proven(trace.norms)}
-    sums = states[1:]
-    if model.config.norms_sum:
-        sums = tuple(norms[Place.named(name).norm].input for name in names)
     return tuple(
-        Contribution(name, before, read_only(total - before), norms.get(Place.named(name).after))
-        for name, before, total in zip(names, states, sums, strict=False)
+        Contribution(
+            name,
+            states,
+            number,
+            norms[Place.named(name).norm] if model.config.norms_sum else None,
+            norms.get(Place.named(name).after),
+        )
+        for number, name in enumerate(names)
     )
 
 

@@ -17,7 +17,7 @@ from model.nn.transformer import Transformer
 from model.profile import Profile, profile
 from model.profile.engines.processes import _pool
 from model.profile.slices import Slice, of_weights
-from model.profile.sums import whole
+from model.profile.sums import counted, whole
 from model.profile.tables import ProfileScope
 from model.run.model import Model
 from model.run.tokenizers import GPT2Subset
@@ -112,7 +112,7 @@ def test_without_memory_the_run_ends_and_no_window_counts_as_done(
 @cases("number", [float("nan"), float("inf"), -float("inf"), 2.0**40])
 def test_numbers_that_int64_cannot_hold_are_refused(number) -> None:
     with pytest.raises(ValueError, match="not finite, or too large"):
-        whole(torch.tensor([1.0, number]), 30)
+        counted(whole(torch.tensor([1.0, number]), 30))
 
 
 def test_a_window_whose_weights_are_no_numbers_is_left_out_with_the_reason(

@@ -16,8 +16,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from model import Intervention, Model, Trace
 from model.many import trace_all
 from model.nn.recorder import Level, Recorder, recording
+from model.trace import transfer
 from model.trace.description import trace_file
-from model.trace.lazy import Lazy, Room, arrays_of
+from model.trace.lazy import Lazy, arrays_of
+from model.trace.transfer import Room
 from tests.cases import cases
 from tests.model import hub_models
 from tests.model.device import Crossings, device, moved
@@ -123,6 +125,27 @@ def test_what_is_read_crosses_once_and_the_rest_stays() -> None:
     assert len(crossings.copied) == 4
     assert there.residual["decoder"][2:4][0] is norm.input
     assert len(crossings.copied) == 5
+
+
+@cases("name", ["gpt", "llama", "bert", "translator", "all-stages"])
+def test_all_of_a_pass_leaves_in_one_copy(name, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, here, _, crossings = runs(name)
+    there.fetch()
+    assert len(crossings.copied) == 1
+    assert trace_file(replace(there, device=here.device)) == trace_file(here)
+    assert there.prediction is None or there.prediction.all.size
+    assert len(crossings.copied) == 1, "something was copied on its own"
+    there.fetch()
+    assert len(crossings.copied) == 1
+
+    again, *_, crossings = runs(name)
+    assert trace_file(replace(again, device=here.device)) == trace_file(here)
+    assert len(crossings.copied) <= 2  # a file has no logits but those that are asked for
+    part, *_, crossings = runs(name)
+    monkeypatch.setattr(transfer, "LARGEST", 1_000)
+    part.fetch()
+    assert len(crossings.copied) > 1
+    assert trace_file(replace(part, device=here.device)) == trace_file(here)
 
 
 def test_equal_masks_are_kept_once() -> None:
