@@ -139,6 +139,13 @@ def states_of(states: tuple[Any, ...]) -> Sequence[Array]:
     return LazyStates(states) if any(isinstance(one, Lazy) for one in states) else states
 
 
+def some_of(states: Sequence[Array], first: int, end: int) -> Sequence[Array]:
+    """Some states, none of which is read for it."""
+    if isinstance(states, LazyStates):
+        return states_of(states.states[first:end])
+    return states[first:end]
+
+
 def named(arrays: Mapping[str, Any]) -> Mapping[str, Array]:
     """Arrays by name, some of which may be lazy."""
     return LazyArrays(arrays) if any(isinstance(one, Lazy) for one in arrays.values()) else arrays

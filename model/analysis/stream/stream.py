@@ -13,6 +13,7 @@ from model.nn.places import Place
 from model.system.border import at_border
 from model.system.remote import asked
 from model.trace.arrays import Array, read_only
+from model.trace.lazy import some_of
 from model.trace.records import NormRecord
 from model.trace.trace import Trace
 from model.trace.unproven import proven
@@ -55,20 +56,23 @@ class Contribution:
     """What one sub-layer added to the stream, and the state before."""
 
     name: str  # decoder.0.self, decoder.0.feed_forward
-    states: Sequence[Array]  # of the stack: those before, between and after its sub-layers
-    number: int  # of the state before
+    states: Sequence[Array]  # before and after it, (token, d_model) each
     reads: NormRecord | None = None  # what stands on the sum, and reads it
     norm: NormRecord | None = None  # through which it is added (Gemma 2, OLMo 2)
+
+    def __getstate__(self) -> dict[str, object]:
+        """It travels with its states read."""
+        return vars(self) | {"states": tuple(self.states)}
 
     @property
     def before(self) -> Array:
         """(token, d_model): the state that it is added to."""
-        return self.states[self.number]
+        return self.states[0]
 
     @cached_property
     def added(self) -> Array:
         """(token, d_model): what it added."""
-        total = self.states[self.number + 1] if self.reads is None else self.reads.input
+        total = self.states[1] if self.reads is None else self.reads.input
         return read_only(total - self.before)
 
     @property
@@ -88,8 +92,7 @@ def contributions(model: "Model", trace: Trace, stack: Stack) -> tuple[Contribut
     return tuple(
         Contribution(
             name,
-            states,
-            number,
+            some_of(states, number, number + 2),
             norms[Place.named(name).norm] if model.config.norms_sum else None,
             norms.get(Place.named(name).after),
         )
