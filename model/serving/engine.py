@@ -36,8 +36,8 @@ from model.system.fair_queue import FairQueue, KeyLocks, nothing
 from model.system.machine import machine_bytes
 from model.system.memory import LARGEST_RECORD, AllReadError, enough_memory
 from model.system.settings import MEGABYTE, settings
+from model.trace.lazy import LARGEST_COPY
 from model.trace.trace import Trace
-from model.trace.transfer import LARGEST
 from model.trace.uploaded import is_uploaded, uploaded_name
 
 if TYPE_CHECKING:
@@ -441,7 +441,7 @@ class Engine:
                 began = deadline.own_time()
                 record: RecordLevel = "full" if request.full else "attention"
                 trace = model.trace(*given, continued=request.continued, record=record)
-                if model.device.type != "cpu" and trace.nbytes <= LARGEST:
+                if model.device.type != "cpu" and trace.nbytes <= LARGEST_COPY:
                     trace.fetch()  # pages read most of it, and would wait for each array
                 seconds = deadline.own_time() - began
             tokens = len(trace.tokens) + len(trace.target_tokens)

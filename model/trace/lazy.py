@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from model.trace.arrays import Array, holds_arrays
 from model.trace.unproven import Unproven
 
+LARGEST_COPY = 256 * 2**20  # bytes that leave a device at once; they need as many more there
+
 Read = TypeVar("Read")
 Kind = TypeVar("Kind", bound=type)
 

@@ -30,7 +30,6 @@ from model.trace.records import (
     Token,
     largest,
 )
-from model.trace.transfer import fetch
 from model.trace.unproven import (
     WORDS,
     Unproven,
@@ -390,6 +389,8 @@ class Trace:
 
         >>> trace.fetch()
         """
+        from model.trace.transfer import fetch  # torch: pages are drawn first
+
         fetch(self._held, self.prediction and self.prediction.source)
 
     @at_border

@@ -10,9 +10,7 @@ from weakref import ref
 import torch
 from torch import Tensor
 
-from model.trace.lazy import Lazy, memory_of
-
-LARGEST = 256 * 2**20  # bytes of one copy, which needs as many on the device
+from model.trace.lazy import LARGEST_COPY, Lazy, memory_of
 
 
 def on_processor(values: Tensor) -> Tensor:
@@ -23,7 +21,7 @@ def on_processor(values: Tensor) -> Tensor:
 
 
 def together(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The same tensors on the processor. Those of a device come in one copy, or in a few of at most `LARGEST`
+    """The same tensors on the processor. Those of a device come in one copy, or in some of `LARGEST_COPY`
     bytes."""
     found = list(tensors)
     there = [(n, _own(one)) for n, one in enumerate(tensors) if one.device.type != "cpu"]
@@ -47,7 +45,7 @@ def _portions(tensors: list[tuple[int, Tensor]]) -> Iterator[list[tuple[int, Ten
     some: list[tuple[int, Tensor]] = []
     nbytes = 0
     for one in tensors:
-        if some and nbytes + one[1].nbytes > LARGEST:
+        if some and nbytes + one[1].nbytes > LARGEST_COPY:
             yield some
             some, nbytes = [], 0
         some.append(one)

@@ -142,7 +142,7 @@ def test_all_of_a_pass_leaves_in_one_copy(name, monkeypatch: pytest.MonkeyPatch)
     assert trace_file(replace(again, device=here.device)) == trace_file(here)
     assert len(crossings.copied) <= 2  # a file has no logits but those that are asked for
     part, *_, crossings = runs(name)
-    monkeypatch.setattr(transfer, "LARGEST", 1_000)
+    monkeypatch.setattr(transfer, "LARGEST_COPY", 1_000)
     part.fetch()
     assert len(crossings.copied) > 1
     assert trace_file(replace(part, device=here.device)) == trace_file(here)

@@ -113,7 +113,7 @@ export class Finder {
     this.found = found.slice(0, SHOWN);
     this.list.replaceChildren(...this.found.map(optionOf));
     const more = found.length - this.found.length;
-    const none = say(this.known ? "nothing_app_words" : "catalogue_comes");
+    const none = this.known ? say("nothing_app_words") : say("catalogue_comes");
     this.count.textContent = found.length ? (more ? `and ${more} more` : "") : none;
     this.options.resetSelection();
   }

@@ -72,8 +72,6 @@ export function openModel(parts, vocabulary = null) {
     return run;
   }
 
-  const baselineOf = (text, changes) => (isChanged(changes) ? runOf(text, UNCHANGED) : null);
-
   /** How far the logits of the probe's last token are from PyTorch's, at most. */
   function gapToPyTorch() {
     const { text, logits } = parts.probe;
@@ -101,8 +99,8 @@ export function openModel(parts, vocabulary = null) {
     /** What a page draws from, as viz/site/recording.py records it. changes: as `UNCHANGED` of js/pass.js has them.
      *  Raises a Refusal. */
     recordingOf(text, changes = {}) {
-      const [run, baseline] = [runOf(text, withOwn(changes)), baselineOf(text, changes)];
-      return (run.recording ??= recordingOf(run, baseline));
+      const run = runOf(text, withOwn(changes));
+      return (run.recording ??= recordingOf(run, isChanged(changes) ? runOf(text, UNCHANGED) : null));
     },
     gapToPyTorch,
   };
