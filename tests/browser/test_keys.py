@@ -44,6 +44,8 @@ def go_to(page: Page, name: str) -> None:
     box = page.get_by_role("combobox", name="Search")
     expect(box).to_be_focused()
     box.fill(name)
+    found = page.get_by_role("listbox", name="Found").get_by_role("option")
+    expect(found.filter(has_text=name).first).to_have_attribute("aria-selected", "true")
     box.press("Enter")
     expect(box).to_be_hidden()
     wait_until_settled(page)
