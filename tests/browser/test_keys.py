@@ -44,8 +44,6 @@ def go_to(page: Page, name: str) -> None:
     box = page.get_by_role("combobox", name="Search")
     expect(box).to_be_focused()
     box.fill(name)
-    found = page.get_by_role("listbox", name="Found").get_by_role("option")
-    expect(found.filter(has_text=name).first).to_have_attribute("aria-selected", "true")
     box.press("Enter")
     expect(box).to_be_hidden()
     wait_until_settled(page)
@@ -88,6 +86,7 @@ def test_enter_waits_for_the_list_of_what_can_be_found(open_page: Callable[..., 
     box.press("Enter")
     expect(box).to_be_visible()
     held.pop().continue_()
+    page.unroute("**/catalogue.json*")  # other tests have the same page
     expect(box).to_be_hidden()
     expect(page).to_have_url(re.compile(r":\d+/(\?|$)"))
 
