@@ -30,7 +30,7 @@ from model.trace.arrays import Array, BoolArray, read_only
 from model.trace.lazy import Lazy, LazyArrays, named, states_of, value_of
 from model.trace.records import Attention, ExpertsRecord, FeedForwardRecord, NormRecord, Token
 from model.trace.trace import Logits, Trace, Vocabulary
-from model.trace.transfer import DeviceArray, on_processor
+from model.trace.transfer import DeviceArray, on_processor, unrepeated
 
 CHANGED = "The model's weights were changed after this pass: run it again."
 
@@ -336,9 +336,7 @@ def _need(value: Tensor | float | None, arrays: PassArrays) -> Any:
 def _bias_of(bias: Tensor) -> Array | None:
     """(head or 1, query or 1, key): without the axes over which the bias is repeated. None where it adds
     nothing: T5's cross-attention gets a bias of zeros."""
-    for axis in (1, 2):
-        bias = bias.narrow(axis, 0, 1) if bias.stride(axis) == 0 else bias
-    array = array_of(bias)
+    array = array_of(unrepeated(bias, (1, 2)))
     return array if array.any() else None
 
 
@@ -459,9 +457,7 @@ class _BatchRow:
 
     def cells(self, x: Tensor) -> Tensor:
         """(1, H or 1, length or 1, length) of what broadcasts to (B, H, T, T)."""
-        x = x.reshape((1,) * (4 - x.ndim) + x.shape)
-        for axis in (1, 2):
-            x = x.narrow(axis, 0, 1) if x.stride(axis) == 0 else x
+        x = unrepeated(x.reshape((1,) * (4 - x.ndim) + x.shape), (1, 2))
         row = self.row if len(x) > 1 else 0
         return self._copied(x, x[row : row + 1, :, : self.length, : self.length])
 

@@ -1,7 +1,7 @@
 """From a device to the processor, many tensors in one copy: each copy waits anew until the device is done."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -24,7 +24,11 @@ def together(tensors: Sequence[Tensor]) -> list[Tensor]:
     """The same tensors on the processor. Those of a device come in one copy, or in some of `LARGEST_COPY`
     bytes."""
     found = list(tensors)
-    there = [(n, _own(one)) for n, one in enumerate(tensors) if one.device.type != "cpu"]
+    there = [
+        (n, unrepeated(one.detach(), range(one.ndim)).contiguous())
+        for n, one in enumerate(tensors)
+        if one.device.type != "cpu"
+    ]
     there.sort(key=lambda one: -one[1].element_size())  # each begins at a multiple of its own
     for some in _portions(there):
         flat = torch.cat([one.flatten().view(torch.uint8) for _, one in some])
@@ -34,11 +38,11 @@ def together(tensors: Sequence[Tensor]) -> list[Tensor]:
     return found
 
 
-def _own(tensor: Tensor) -> Tensor:
-    """A tensor without what it repeats, its numbers side by side."""
-    for axis, step in enumerate(tensor.stride()):
-        tensor = tensor.narrow(axis, 0, 1) if step == 0 and tensor.shape[axis] else tensor
-    return tensor.detach().contiguous()
+def unrepeated(x: Tensor, axes: Iterable[int]) -> Tensor:
+    """A tensor without what it repeats along these axes."""
+    for axis in axes:
+        x = x.narrow(axis, 0, 1) if x.stride(axis) == 0 and x.shape[axis] else x
+    return x
 
 
 def _portions(tensors: list[tuple[int, Tensor]]) -> Iterator[list[tuple[int, Tensor]]]:

@@ -38,7 +38,7 @@ export class Finder {
     this.list = dialog.querySelector("ul");
     this.count = dialog.querySelector(".count");
     // Before the combobox, which begins anew at any key.
-    this.box.onkeydown = (event) => this.choose(event) || this.turnPage(event);
+    this.box.onkeydown = (event) => this.wait(event) || this.turnPage(event);
     const nav = { firstOptionSelectionMode: "selected", tabInsertsSuggestions: false };
     this.options = new Combobox(this.box, this.list, nav);
     this.options.start();
@@ -73,23 +73,17 @@ export class Finder {
       this.isCounted = false;
       if (!this.dialog.open) return;
       this.find();
-      if (this.isChosen) this.goChosen();
+      if (this.isChosen) this.list.querySelector("[aria-selected=true]")?.click();
     });
   }
 
-  /** Whether a key chooses: Enter does, once the catalogue is here; what was typed may stand first in it. */
-  choose(event) {
-    this.isChosen = event.key === "Enter" && !event.isComposing;
+  /** Whether Enter has to wait for the catalogue: what was typed may stand first in it. */
+  wait(event) {
+    this.isChosen = event.key === "Enter" && !event.isComposing && !this.known;
     if (!this.isChosen) return false;
     event.preventDefault();
     event.stopImmediatePropagation();
-    if (this.known) this.goChosen();
-    else this.load();
     return true;
-  }
-
-  goChosen() {
-    (this.list.querySelector("[aria-selected=true]") ?? this.list.firstElementChild)?.click();
   }
 
   /** Numbers the goals for the search, when it is opened after they have changed. */

@@ -25,14 +25,12 @@ export default function mount({ data, parentElement, setTriggerValue }) {
   });
   root.dataset.ready = "true";
   const mounted = (keyboard.mounted = {});
-  // Streamlit ends a mount before or after the next one on the same elements: whoever is typing in the search keeps
-  // it, with what it has read. It ends when its elements are gone.
-  return () =>
-    setTimeout(() => {
-      if (keyboard.mounted !== mounted || root.isConnected) return;
-      keyboard.close();
-      if (keyboards.get(parentElement) === keyboard) keyboards.delete(parentElement);
-    });
+  // Where data follow each other quickly, Streamlit ends the earlier mount after the later one.
+  return () => {
+    if (keyboard.mounted !== mounted) return;
+    keyboard.close();
+    keyboards.delete(parentElement);
+  };
 }
 
 class Keyboard {
